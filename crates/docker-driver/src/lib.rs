@@ -1,0 +1,1 @@
+//! A typed driver of the docker command line client.

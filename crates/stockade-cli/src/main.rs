@@ -1,0 +1,3 @@
+//! The stockade program.
+
+fn main() {}

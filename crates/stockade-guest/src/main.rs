@@ -1,0 +1,3 @@
+//! The guest runtime: PID 1 of every sandbox.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Egress rules as values: their grammar and what they may hold.

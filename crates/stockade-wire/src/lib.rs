@@ -1,0 +1,1 @@
+//! Frames and messages between the host and the guest runtime.

@@ -1,0 +1,3 @@
+//! Set-up, engine, images, demo, test and bench: what a developer types.
+
+fn main() {}

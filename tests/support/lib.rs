@@ -1,0 +1,1 @@
+//! What the tiers of tests share.
