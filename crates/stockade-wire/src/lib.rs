@@ -1,1 +1,41 @@
 //! Frames and messages between the host and the guest runtime.
+//!
+//! The stream is one `docker exec -i` whose standard input and output carry
+//! [frames](frame) both ways. Every command in a sandbox shares it: a frame
+//! names the *run* it belongs to, run 0 being the connection itself. Small
+//! structured messages travel as JSON ([`message`]), program input and output
+//! as raw bytes under [credit](credit) per stream, so that one slow reader
+//! stalls nobody else.
+//!
+//! This crate does no I/O, and nothing in it trusts the peer: the guest is
+//! hostile, so each length is bounded before anything is stored.
+//!
+//! # A connection
+//!
+//! 1. Guest: [`Kind::Hello`] with what the sandbox really has.
+//! 2. Host: [`Kind::Welcome`] with the protocol version it chose.
+//! 3. Host: [`Kind::Start`] (preceded by [`Kind::StartMore`] for long
+//!    requests); guest: [`Kind::Started`] when the command leaves the queue
+//!    and its program runs, or [`Kind::Exit`] at once when it cannot start.
+//! 4. [`Kind::Stdin`], [`Kind::Stdout`], [`Kind::Stderr`] and
+//!    [`Kind::Credit`] both ways.
+//! 5. Guest: [`Kind::Exit`] as soon as the outcome is known, which may be
+//!    before the last output has been sent; then [`Kind::OutputEnd`] after the
+//!    last byte. After that the run's number is free.
+//! 6. Each side sends [`Kind::Ping`] every [`limits::HEARTBEAT`]; a side that
+//!    hears nothing for [`limits::SILENCE`] treats the stream as ended.
+
+pub mod credit;
+pub mod frame;
+pub mod limits;
+pub mod message;
+mod text;
+
+pub use frame::{Decoder, Frame, FrameError, Kind, encode};
+pub use text::Text;
+
+/// The range of protocol versions that this build speaks.
+///
+/// The version rises when a message changes meaning; a sandbox whose range
+/// does not overlap the host's is drift, never a hang.
+pub const PROTOCOL: message::ProtocolRange = message::ProtocolRange { min: 1, max: 1 };
