@@ -1,1 +1,3 @@
 //! The Docker backend of Stockade.
+
+mod channel;
