@@ -1,1 +1,3 @@
 //! What the tiers of tests share.
+
+pub mod fuzzed;
