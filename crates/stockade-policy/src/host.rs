@@ -33,7 +33,9 @@ pub enum HostFault {
     #[error("`*` may only stand as a leading `*.` before a name, as in `*.example.com`")]
     Wildcard,
     /// A character that no host name has.
-    #[error("{0:?} is not a letter, digit, hyphen or dot; give the bare name, internationalised names in their `xn--` form")]
+    #[error(
+        "{0:?} is not a letter, digit, hyphen or dot; give the bare name, internationalised names in their `xn--` form"
+    )]
     Character(char),
     /// A label is empty, which includes a trailing dot.
     #[error("a label is empty; leave out leading, doubled and trailing dots")]

@@ -94,7 +94,11 @@ fn escapes(text: &str) -> Result<(), PathFault> {
         let digits = after.as_bytes().get(..2);
         digits.is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
     });
-    if well_formed { Ok(()) } else { Err(PathFault::Escape) }
+    if well_formed {
+        Ok(())
+    } else {
+        Err(PathFault::Escape)
+    }
 }
 
 /// `.` and `..`, and their percent-encoded spellings, which a server may decode.

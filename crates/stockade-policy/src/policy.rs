@@ -32,7 +32,9 @@ pub enum PolicyError {
         error: RuleError,
     },
     /// Two rules for one host and port differ.
-    #[error("`{first}` and `{second}` are for one host and port and differ; write them as one rule")]
+    #[error(
+        "`{first}` and `{second}` are for one host and port and differ; write them as one rule"
+    )]
     Conflict {
         /// The earlier one.
         first: Box<EgressRule>,

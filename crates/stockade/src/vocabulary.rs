@@ -190,3 +190,20 @@ words! { unranked "direction"
         Out = "out",
     }
 }
+
+words! { unranked "disposal code"
+    /// Why something could not be removed, in the order in which one of
+    /// several is reported.
+    DisposalCode {
+        /// The engine could not be reached.
+        Unreachable = "unreachable",
+        /// It took too long.
+        Timeout = "timeout",
+        /// The engine refused.
+        Refused = "refused",
+        /// What there is could not be listed, so nothing was removed.
+        Unlisted = "unlisted",
+        /// Anything else.
+        Unknown = "unknown",
+    }
+}

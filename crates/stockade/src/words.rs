@@ -104,7 +104,10 @@ impl<W: Word> Words<W> {
 
     /// The values, in the order of declaration.
     pub fn iter(self) -> impl Iterator<Item = W> {
-        W::ALL.iter().copied().filter(move |word| self.contains(*word))
+        W::ALL
+            .iter()
+            .copied()
+            .filter(move |word| self.contains(*word))
     }
 }
 
