@@ -1,0 +1,88 @@
+//! The control groups of the engine's containers, in every hierarchy that the host has mounted.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+/// Thaws every process in the groups below `parent`, so that a kill reaches it.
+pub(super) fn thaw(parent: &str) -> Result<()> {
+    for group in groups(parent)? {
+        // Version 1 has the first file, version 2 the second. A group that vanishes needs nothing.
+        for (file, thawed) in [("freezer.state", "THAWED"), ("cgroup.freeze", "0")] {
+            let path = group.join(file);
+            if path.exists() {
+                ignoring_absence(fs::write(&path, thawed))
+                    .with_context(|| format!("writing {}", path.display()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes the groups below `parent` and itself. They must be empty of processes.
+pub(super) fn remove(parent: &str) -> Result<()> {
+    for group in groups(parent)?.iter().rev() {
+        ignoring_absence(fs::remove_dir(group))
+            .with_context(|| format!("removing the control group {}", group.display()))?;
+    }
+    Ok(())
+}
+
+/// All groups from `parent` down, each before those in it.
+fn groups(parent: &str) -> Result<Vec<PathBuf>> {
+    let table = fs::read_to_string("/proc/self/mountinfo").context("reading the mounts")?;
+    let mut found: Vec<PathBuf> = hierarchies(&table)
+        .map(|hierarchy| hierarchy.join(parent))
+        .filter(|group| group.is_dir())
+        .collect();
+    let mut next = 0;
+    while let Some(group) = found.get(next) {
+        found.extend(subgroups(group)?);
+        next += 1;
+    }
+    Ok(found)
+}
+
+fn subgroups(group: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(group) {
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(|| format!("reading {}", group.display()))?,
+    };
+    Ok(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect())
+}
+
+/// Where the hierarchies are mounted. The separator before the type varies in place.
+fn hierarchies(table: &str) -> impl Iterator<Item = PathBuf> {
+    table.lines().filter_map(|line| {
+        let (fields, rest) = line.split_once(" - ")?;
+        let kind = rest.split(' ').next()?;
+        let point = fields.split(' ').nth(4)?;
+        matches!(kind, "cgroup" | "cgroup2").then(|| PathBuf::from(point))
+    })
+}
+
+fn ignoring_absence(result: std::io::Result<()>) -> std::io::Result<()> {
+    match result {
+        Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hierarchies_of_both_versions_are_found() {
+        let table = "30 20 0:5 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
+                     31 30 0:6 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory\n\
+                     32 30 0:7 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        let found: Vec<_> = hierarchies(table).collect();
+        assert_eq!(
+            found,
+            [Path::new("/sys/fs/cgroup/memory"), Path::new("/sys/fs/cgroup/unified")]
+        );
+    }
+}

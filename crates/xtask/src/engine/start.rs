@@ -1,0 +1,237 @@
+//! How the engine's processes are started, and what is healed when only some of them are dead.
+//!
+//! Three processes make the engine: the first one, which holds the namespaces and reaps;
+//! containerd, which holds the containers; and dockerd. Each daemon is started apart from the
+//! other, so that containers outlive a restart of dockerd where live restore is on.
+
+use std::fs;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use rustix::process::{Pid, Signal};
+use serde_json::json;
+
+use super::home::Home;
+use super::inside::{PATH, READY};
+use super::leftovers::{self, Processes};
+use crate::process::{Program, tail};
+use crate::progress::{Stopwatch, say};
+
+/// How long a daemon may take to load what is stored and to answer.
+const STARTING: Duration = Duration::from_secs(60);
+
+/// How long a daemon that asks its containers to stop may take for it.
+pub(super) const STOPPING: Duration = Duration::from_secs(45);
+
+/// How long a daemon that has been up for a while may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Starts what does not run. Whatever is left of an engine that cannot be healed is cleared.
+///
+/// The caller holds the cache's lock, and the root file system is there.
+pub(super) fn ensure(home: &Home) -> Result<()> {
+    let processes = Processes::of(home)?;
+    if processes.complete() && answers(home, ANSWER) {
+        return Ok(());
+    }
+    if let Some(first) = processes.first {
+        say("the engine is up only in part; starting the rest of it");
+        match heal(home, first, &processes) {
+            Ok(()) => return Ok(()),
+            Err(why) => say(format_args!("that failed, so it is started anew: {why:#}")),
+        }
+    }
+    leftovers::clear(home)?;
+    home.prepare()?;
+    configure(home, live_restore(home))?;
+    let first = start_first(home)?;
+    start_containerd(home, first)?;
+    start_dockerd(home, first)
+}
+
+/// Ends dockerd and starts it again, after setting live restore where that is asked for.
+pub(super) fn restart(home: &Home, live_restore: Option<bool>, kill: bool) -> Result<()> {
+    let processes = Processes::of(home)?;
+    let (Some(first), Some(dockerd)) = (processes.first, processes.dockerd) else {
+        bail!("the provisioned engine is not up; `cargo xtask engine up` starts it");
+    };
+    if let Some(wanted) = live_restore {
+        set_live_restore(home, dockerd, wanted)?;
+    }
+    leftovers::send(dockerd, if kill { Signal::KILL } else { Signal::TERM })?;
+    if !leftovers::wait(dockerd, STOPPING)? {
+        bail!("dockerd did not end within {} s", STOPPING.as_secs());
+    }
+    start_dockerd(home, first)
+}
+
+/// Starts the daemons that are dead, and replaces a dockerd that does not answer.
+fn heal(home: &Home, first: Pid, processes: &Processes) -> Result<()> {
+    if processes.containerd.is_none() {
+        start_containerd(home, first)?;
+    }
+    if let Some(dockerd) = processes.dockerd {
+        if answers(home, ANSWER) {
+            return Ok(());
+        }
+        leftovers::send(dockerd, Signal::KILL)?;
+        if !leftovers::wait(dockerd, STOPPING)? {
+            bail!("dockerd does not end");
+        }
+    }
+    start_dockerd(home, first)
+}
+
+/// Makes the namespaces, and in them the process that holds them.
+fn start_first(home: &Home) -> Result<Pid> {
+    let own = std::env::current_exe().context("the path of xtask itself")?;
+    let line = Program::new("setsid")
+        .args(["--fork", "unshare", "--mount", "--net", "--pid", "--ipc", "--uts", "--fork"])
+        .args(["--propagation", "private", "--"])
+        .arg(own)
+        .args(["engine", "inside"])
+        .arg(home.folder())
+        .only_env()
+        .env("PATH", PATH)
+        .first_line(&fresh_log(home, "first")?)?;
+    if line != READY {
+        bail!("the engine's first process said `{line}` instead of `{READY}`");
+    }
+    // It says so just before it becomes the program that the search knows it by.
+    patiently("the engine's first process", || Ok(Processes::of(home)?.first))
+}
+
+fn start_containerd(home: &Home, first: Pid) -> Result<()> {
+    start(home, first, "containerd", &["--config", "/etc/docker/containerd.toml"])
+}
+
+fn start_dockerd(home: &Home, first: Pid) -> Result<()> {
+    // A killed daemon leaves this file, and the next one refuses to start when the number in it
+    // has come to belong to any other process.
+    let stale = format!("/proc/{}/root/run/docker.pid", first.as_raw_nonzero());
+    match fs::remove_file(&stale) {
+        Err(why) if why.kind() != ErrorKind::NotFound => {
+            return Err(why).with_context(|| format!("removing {stale}"));
+        }
+        _ => {}
+    }
+    start(home, first, "dockerd", &[])?;
+    let answered = patiently("dockerd", || {
+        if answers(home, STARTING) {
+            return Ok(Some(()));
+        }
+        match Processes::of(home)?.dockerd {
+            Some(_) => Ok(None),
+            None => bail!("dockerd ended as soon as it was started"),
+        }
+    });
+    answered.map_err(|why| {
+        let log = home.log("dockerd");
+        let text = fs::read(&log).unwrap_or_default();
+        why.context(format!("the end of {}:\n{}", log.display(), tail(&text)))
+    })
+}
+
+/// Starts a daemon in the namespaces of the first process, in a session of its own and as the
+/// first process's child.
+fn start(home: &Home, first: Pid, daemon: &str, args: &[&str]) -> Result<()> {
+    Program::new("nsenter")
+        .arg(format!("--target={}", first.as_raw_nonzero()))
+        .args(["--mount", "--net", "--pid", "--ipc", "--uts", "--root", "--wd", "--"])
+        .args(["setsid", "--fork", daemon])
+        .args(args)
+        .only_env()
+        .env("PATH", PATH)
+        .env("HOME", "/root")
+        .log_to(&fresh_log(home, daemon)?)
+}
+
+/// Writes what both daemons read when they start.
+fn configure(home: &Home, live_restore: bool) -> Result<()> {
+    let dockerd = json!({
+        "hosts": ["unix:///run/stockade/docker.sock"],
+        "containerd": "/run/containerd/containerd.sock",
+        "cgroup-parent": format!("/{}", home.cgroup()),
+        "exec-opts": ["native.cgroupdriver=cgroupfs"],
+        "live-restore": live_restore,
+        "log-opts": { "max-size": "10m" },
+    });
+    let containerd = "version = 3\n\
+        disabled_plugins = [\n\
+        \x20 \"io.containerd.grpc.v1.cri\",\n\
+        \x20 \"io.containerd.cri.v1.images\",\n\
+        \x20 \"io.containerd.cri.v1.runtime\",\n\
+        ]\n";
+    for (file, text) in
+        [("daemon.json", format!("{dockerd:#}\n")), ("containerd.toml", containerd.to_owned())]
+    {
+        let path = home.config(file);
+        fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The setting that the last start or restart left; off at first, as in Docker itself.
+fn live_restore(home: &Home) -> bool {
+    let setting = || -> Option<bool> {
+        let text = fs::read(home.config("daemon.json")).ok()?;
+        serde_json::from_slice::<serde_json::Value>(&text).ok()?.get("live-restore")?.as_bool()
+    };
+    setting().unwrap_or(false)
+}
+
+/// Changes the setting of a running daemon: the one that stops decides what its containers do.
+fn set_live_restore(home: &Home, dockerd: Pid, wanted: bool) -> Result<()> {
+    configure(home, wanted)?;
+    leftovers::send(dockerd, Signal::HUP)?;
+    let info = Program::new(home.client())
+        .args(["info", "--format", "{{.LiveRestoreEnabled}}"])
+        .env("DOCKER_HOST", home.endpoint())
+        .deadline(ANSWER);
+    patiently("the new setting of live restore", || {
+        Ok((info.read()?.trim() == wanted.to_string()).then_some(()))
+    })
+}
+
+/// Asks again until there is an answer.
+fn patiently<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    let waiting = Stopwatch::start();
+    loop {
+        if let Some(answer) = ask()? {
+            return Ok(answer);
+        }
+        if waiting.elapsed() > STARTING {
+            return Err(anyhow!("waited {} s in vain for {what}", STARTING.as_secs()));
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether the daemon answers. It listens before it is ready, so the answer itself is the event.
+fn answers(home: &Home, patience: Duration) -> bool {
+    let ping = || -> std::io::Result<bool> {
+        let mut stream = UnixStream::connect(home.socket())?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.write_all(b"GET /_ping HTTP/1.0\r\n\r\n")?;
+        let mut status = [0; 12];
+        stream.read_exact(&mut status)?;
+        Ok(status.ends_with(b" 200"))
+    };
+    ping().unwrap_or(false)
+}
+
+/// The file for a process's output, with that of its predecessor kept beside it.
+fn fresh_log(home: &Home, of: &str) -> Result<std::path::PathBuf> {
+    let log = home.log(of);
+    let before: &Path = &log.with_extension("log.before");
+    match fs::rename(&log, before) {
+        Err(why) if why.kind() != ErrorKind::NotFound => {
+            Err(why).with_context(|| format!("keeping {}", log.display()))
+        }
+        _ => Ok(log),
+    }
+}
