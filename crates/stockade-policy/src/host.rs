@@ -145,3 +145,87 @@ fn is_number(label: &str) -> bool {
         .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_hexdigit()));
     hexadecimal || label.bytes().all(|b| b.is_ascii_digit())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &str) -> HostFault {
+        text.parse::<Host>().unwrap_err()
+    }
+
+    #[test]
+    fn names_and_wildcards_are_told_apart() {
+        let host: Host = "PyPI.org".parse().unwrap();
+        assert_eq!(
+            (host.is_wildcard(), host.name().as_str()),
+            (false, "pypi.org")
+        );
+        assert_eq!(host.to_string(), "PyPI.org");
+        let below: Host = "*.Example.com".parse().unwrap();
+        assert_eq!(
+            (below.is_wildcard(), below.name().as_str()),
+            (true, "example.com")
+        );
+        assert_ne!(host, below);
+        assert_ne!("example.com".parse::<Host>().unwrap(), below);
+    }
+
+    #[test]
+    fn case_is_kept_and_ignored() {
+        let one: Host = "EXAMPLE.com".parse().unwrap();
+        assert_eq!(one, "example.COM".parse().unwrap());
+    }
+
+    #[test]
+    fn stars_stand_only_before_a_name() {
+        for text in ["*", "*.", "a.*.b", "*a.b", "a*.b", "*.*.b", "**.b"] {
+            assert_eq!(fault(text), HostFault::Wildcard, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_bare_name_is_refused() {
+        assert_eq!(fault(""), HostFault::Empty);
+        for c in [' ', ',', '_', ':', '/', '@', '[', 'ü', '。', '\0', '\n'] {
+            assert_eq!(fault(&format!("a{c}b.test")), HostFault::Character(c));
+        }
+        for text in [".a", "a..b", "a.", "*..a"] {
+            assert_eq!(fault(text), HostFault::EmptyLabel, "{text}");
+        }
+        for text in ["-a.b", "a-.b", "a.-"] {
+            assert_eq!(fault(text), HostFault::Hyphen, "{text}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_those_of_the_name_system() {
+        let label = "a".repeat(63);
+        assert!(format!("{label}.b").parse::<Host>().is_ok());
+        assert_eq!(fault(&format!("{label}a.b")), HostFault::LongLabel);
+        let long = format!("{label}.{label}.{label}.{}", "a".repeat(61));
+        assert_eq!(long.len(), 253);
+        assert!(long.parse::<Host>().is_ok());
+        assert_eq!(fault(&format!("{long}a")), HostFault::Long);
+        assert_eq!(fault(&format!("*.{long}")), HostFault::Long);
+    }
+
+    #[test]
+    fn no_spelling_of_an_address_is_a_name() {
+        for text in [
+            "127.0.0.1",
+            "2130706433",
+            "0x7f000001",
+            "0X7f.1",
+            "127.1",
+            "0177.0.0.1",
+            "a.0x",
+            "a.09",
+        ] {
+            assert_eq!(fault(text), HostFault::Numeric, "{text}");
+        }
+        for text in ["1.test", "127.0.0.1.nip.io", "0xg", "a.0xz", "4chan.org"] {
+            assert!(text.parse::<Host>().is_ok(), "{text}");
+        }
+    }
+}

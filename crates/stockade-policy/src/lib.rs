@@ -21,6 +21,6 @@ mod rule;
 pub use host::{Host, HostFault};
 pub use method::{Method, MethodFault};
 pub use path::{PathFault, PathPattern};
-pub use policy::{EgressPolicy, PolicyError};
+pub use policy::{EgressPolicy, PolicyError, PolicyErrors};
 pub use port::{HTTPS, PortFault, Ports};
 pub use rule::{Audience, AudienceFault, EgressRule, RuleError};

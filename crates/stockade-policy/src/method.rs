@@ -68,3 +68,33 @@ impl fmt::Display for Method {
         f.write_str(&self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_upper_case_token_is_a_method() {
+        for text in ["GET", "PROPFIND", "M-SEARCH", "X_1", "!#$"] {
+            assert_eq!(text.parse::<Method>().unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn a_method_is_never_made_upper_case() {
+        assert_eq!("get".parse::<Method>(), Err(MethodFault::LowerCase));
+        assert_eq!("GeT".parse::<Method>(), Err(MethodFault::LowerCase));
+    }
+
+    #[test]
+    fn what_is_no_token_is_refused() {
+        assert_eq!("".parse::<Method>(), Err(MethodFault::Empty));
+        for c in [' ', '(', '/', ':', '@', '\r', '\0', 'É'] {
+            assert_eq!(
+                format!("A{c}").parse::<Method>(),
+                Err(MethodFault::Character(c))
+            );
+        }
+        assert_eq!("A".repeat(65).parse::<Method>(), Err(MethodFault::Long));
+    }
+}

@@ -76,7 +76,7 @@ impl FromStr for PathPattern {
             return Err(PathFault::Wildcard);
         }
         escapes(fixed)?;
-        if fixed.split('/').any(is_dot_segment) {
+        if has_dot_segment(fixed) {
             return Err(PathFault::DotSegment);
         }
         Ok(Self(text.to_owned()))
@@ -101,8 +101,73 @@ fn escapes(text: &str) -> Result<(), PathFault> {
     }
 }
 
-/// `.` and `..`, and their percent-encoded spellings, which a server may decode.
-fn is_dot_segment(segment: &str) -> bool {
-    let decoded = segment.replace("%2e", ".").replace("%2E", ".");
-    decoded == "." || decoded == ".."
+/// Whether a server that decodes `%2e`, `%2f` or `%5c` would see `.` or `..`.
+fn has_dot_segment(path: &str) -> bool {
+    let decoded = path
+        .to_ascii_lowercase()
+        .replace("%2e", ".")
+        .replace("%2f", "/")
+        .replace("%5c", "/");
+    decoded
+        .split('/')
+        .any(|segment| matches!(segment, "." | ".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &str) -> PathFault {
+        text.parse::<PathPattern>().unwrap_err()
+    }
+
+    #[test]
+    fn exact_paths_and_prefixes_are_told_apart() {
+        let exact: PathPattern = "/v1/status".parse().unwrap();
+        assert_eq!(exact.prefix(), None);
+        let below: PathPattern = "/v1/*".parse().unwrap();
+        assert_eq!(below.prefix(), Some("/v1/"));
+        let all: PathPattern = "/*".parse().unwrap();
+        assert_eq!(all.prefix(), Some("/"));
+    }
+
+    #[test]
+    fn a_star_stands_only_as_the_last_segment() {
+        for text in ["/*/a", "/v*", "/v1/**", "/v1/*/*", "/v1/a*"] {
+            assert_eq!(fault(text), PathFault::Wildcard, "{text}");
+        }
+    }
+
+    #[test]
+    fn dot_segments_are_refused_however_they_are_written() {
+        for text in [
+            "/..",
+            "/.",
+            "/a/../b",
+            "/./a",
+            "/%2e%2E/a",
+            "/a/.%2e",
+            "/a%2f..%2fb",
+            "/a%5C.%5cb",
+            "/../*",
+        ] {
+            assert_eq!(fault(text), PathFault::DotSegment, "{text}");
+        }
+        for text in ["/...", "/a..b", "/.well-known/x", "/@scope/a%2fb"] {
+            assert!(text.parse::<PathPattern>().is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_no_request_path_holds_is_refused() {
+        assert_eq!(fault(""), PathFault::Relative);
+        assert_eq!(fault("v1"), PathFault::Relative);
+        for c in ['?', '#', '[', ']', '\\', ' ', '\t', '\0', 'é'] {
+            assert_eq!(fault(&format!("/a{c}b")), PathFault::Character(c));
+        }
+        for text in ["/%", "/%4", "/%zz", "/a%2"] {
+            assert_eq!(fault(text), PathFault::Escape, "{text}");
+        }
+        assert_eq!(fault(&format!("/{}", "a".repeat(2048))), PathFault::Long);
+    }
 }

@@ -12,8 +12,19 @@ use crate::{Host, HostFault, Method, MethodFault, PathFault, PathPattern, PortFa
 ///
 /// `[METHOD,…] [https://]host[:port,…][/path [/path …]]`, such as `pypi.org`,
 /// `*.example.com:8443` and `GET,HEAD https://api.example.com/v1/* /status`.
-/// [`fmt::Display`] writes it and [`FromStr`] reads it back to an equal rule.
-/// The credential's audience has no text form; it is for programs.
+/// [`fmt::Display`] writes it and [`FromStr`] reads it back to an equal rule,
+/// but for the credential's audience, which has no text form: it is for programs.
+///
+/// ```
+/// use stockade_policy::EgressRule;
+///
+/// let rule: EgressRule = "GET,HEAD https://api.example.com/v1/* /status".parse()?;
+/// assert_eq!(rule, EgressRule::new("api.example.com")?
+///     .with_methods(["GET", "HEAD"])?
+///     .with_paths(["/v1/*", "/status"])?);
+/// assert!("GET api.example.com/../admin".parse::<EgressRule>().is_err());
+/// # Ok::<(), stockade_policy::RuleError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EgressRule {
     host: Host,
@@ -163,6 +174,7 @@ impl EgressRule {
         if parsed.is_empty() {
             return Err(wrong("", MethodFault::Empty));
         }
+        parsed.sort_unstable();
         self.methods = Some(parsed);
         Ok(self)
     }
@@ -191,6 +203,7 @@ impl EgressRule {
         if parsed.is_empty() {
             return Err(wrong("", PathFault::Relative));
         }
+        parsed.sort_unstable();
         self.paths = Some(parsed);
         Ok(self)
     }
@@ -224,13 +237,13 @@ impl EgressRule {
         &self.ports
     }
 
-    /// The methods; `None` is every one.
+    /// The methods, sorted; `None` is every one.
     #[must_use]
     pub fn methods(&self) -> Option<&[Method]> {
         self.methods.as_deref()
     }
 
-    /// The paths; `None` is every one.
+    /// The paths, sorted; `None` is every one.
     #[must_use]
     pub fn paths(&self) -> Option<&[PathPattern]> {
         self.paths.as_deref()
@@ -354,9 +367,148 @@ fn target_rule<'t>(
 }
 
 /// At most 80 characters of a caller's text, for a message.
-fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> EgressRule {
+        text.parse().unwrap()
+    }
+
+    fn fault(text: &str) -> RuleError {
+        text.parse::<EgressRule>().unwrap_err()
+    }
+
+    #[test]
+    fn a_bare_host_is_everything_on_port_443() {
+        let rule = parse("pypi.org");
+        assert_eq!(rule, EgressRule::new("pypi.org").unwrap());
+        assert!(rule.methods().is_none() && rule.paths().is_none() && rule.authority().is_none());
+        assert_eq!(rule.ports().iter().collect::<Vec<_>>(), [443]);
+        assert_eq!(rule, parse("https://pypi.org"));
+        assert_eq!(rule, parse("  HTTPS://pypi.org:443 "));
+    }
+
+    #[test]
+    fn the_order_of_methods_and_paths_does_not_matter() {
+        assert_eq!(parse("GET,HEAD a.test/x /y"), parse("HEAD,GET a.test/y /x"));
+    }
+
+    #[test]
+    fn text_forms_are_canonical() {
+        for (text, canonical) in [
+            ("*.example.com:8443", "*.example.com:8443"),
+            ("a.test:8443,443", "a.test:443,8443"),
+            ("GET a.test/v1/*", "GET https://a.test/v1/*"),
+            ("GET  https://a.test/b   /a", "GET https://a.test/a /b"),
+            ("POST,GET a.test", "GET,POST a.test"),
+        ] {
+            assert_eq!(parse(text).to_string(), canonical);
+        }
+    }
+
+    #[test]
+    fn each_part_is_refused_by_its_own_name() {
+        assert!(matches!(
+            fault(""),
+            RuleError::Host {
+                fault: HostFault::Empty,
+                ..
+            }
+        ));
+        assert!(matches!(fault("a_b.test"), RuleError::Host { .. }));
+        assert!(matches!(fault("[::1]"), RuleError::Host { .. }));
+        assert!(matches!(
+            fault("get a.test"),
+            RuleError::Method {
+                fault: MethodFault::LowerCase,
+                ..
+            }
+        ));
+        assert!(matches!(
+            fault("GET,GET a.test"),
+            RuleError::Method {
+                fault: MethodFault::Twice,
+                ..
+            }
+        ));
+        assert!(matches!(
+            fault(",GET a.test"),
+            RuleError::Method {
+                fault: MethodFault::Empty,
+                ..
+            }
+        ));
+        assert!(matches!(
+            fault("a.test:"),
+            RuleError::Ports {
+                fault: PortFault::Empty,
+                ..
+            }
+        ));
+        for ports in ["0", "65536", "08", "+1", "1,,2", "a", "1-2"] {
+            let fault = fault(&format!("a.test:{ports}"));
+            assert!(
+                matches!(
+                    fault,
+                    RuleError::Ports {
+                        fault: PortFault::Number,
+                        ..
+                    }
+                ),
+                "{ports}: {fault}"
+            );
+        }
+        assert!(matches!(
+            fault("a.test:1,1"),
+            RuleError::Ports {
+                fault: PortFault::Twice,
+                ..
+            }
+        ));
+        assert!(matches!(fault("a.test/x?y"), RuleError::Path { .. }));
+        assert!(matches!(
+            fault("a.test/x /x"),
+            RuleError::Path {
+                fault: PathFault::Twice,
+                ..
+            }
+        ));
+        assert!(matches!(fault("http://a.test"), RuleError::Scheme { .. }));
+        assert!(matches!(fault("u:p@a.test"), RuleError::UserInfo));
+        assert!(matches!(fault("GET a.test /x"), RuleError::Form { .. }));
+        assert!(matches!(fault("GET a.test b.test"), RuleError::Form { .. }));
+    }
+
+    #[test]
+    fn a_credential_needs_a_host_named_in_full() {
+        let rule = EgressRule::new("a.test").unwrap();
+        let with = rule.with_authority("github").unwrap();
+        assert_eq!(with.authority().map(Audience::as_str), Some("github"));
+        let below = EgressRule::new("*.a.test").unwrap();
+        assert!(matches!(
+            below.with_authority("github"),
+            Err(RuleError::AudienceNeedsHost { .. })
+        ));
+        for audience in ["", "a b", "a\n", "\u{a0}"] {
+            let rule = EgressRule::new("a.test").unwrap();
+            assert!(matches!(
+                rule.with_authority(audience),
+                Err(RuleError::Audience(_))
+            ));
+        }
+    }
+
+    #[test]
+    fn messages_hold_no_more_than_an_excerpt_of_the_input() {
+        let text = "é".repeat(100_000);
+        assert!(fault(&text).to_string().len() < 1000);
     }
 }
