@@ -45,7 +45,11 @@ impl HostApt {
         let (distribution, codename) = parse_release(&release)?;
         let list = || {
             Program::new("apt-get")
-                .args(["indextargets", "--format", "$(ORIGIN)\t$(REPO_URI)\t$(COMPONENT)"])
+                .args([
+                    "indextargets",
+                    "--format",
+                    "$(ORIGIN)\t$(REPO_URI)\t$(COMPONENT)",
+                ])
                 .arg("Created-By: Packages")
                 .read()
         };
@@ -60,7 +64,12 @@ impl HostApt {
             }
         };
         let settings = parse_settings(&Program::new("apt-config").arg("dump").read()?);
-        Ok(Self { distribution, codename, mirror, settings })
+        Ok(Self {
+            distribution,
+            codename,
+            mirror,
+            settings,
+        })
     }
 
     /// The suites that may carry a newer engine than the host's own, newest first.
@@ -111,7 +120,9 @@ impl HostApt {
                 "-o=Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false".to_owned(),
             ])
         };
-        apart("apt-get").args(["-qq", "--error-on=any", "update"]).read()?;
+        apart("apt-get")
+            .args(["-qq", "--error-on=any", "update"])
+            .read()?;
         parse_major(&apart("apt-cache").args(["madison", package]).read()?)
     }
 
@@ -125,9 +136,8 @@ impl HostApt {
     /// Ubuntu backports engines into its updates, so the host's own release is the newest that
     /// is sure to be on the host's mirror.
     fn ubuntu(&self) -> Suite {
-        let line = |suite: String| {
-            self.source("ubuntu-archive-keyring.gpg", &suite, "main universe")
-        };
+        let line =
+            |suite: String| self.source("ubuntu-archive-keyring.gpg", &suite, "main universe");
         Suite {
             name: self.codename.clone(),
             sources: vec![
@@ -162,12 +172,18 @@ pub(crate) fn install(program: &str, package: &str) -> Result<()> {
         update()?;
         install.read()?;
     }
-    ensure!(on_path(program).is_some(), "{package} is installed, but {program} is not on PATH");
+    ensure!(
+        on_path(program).is_some(),
+        "{package} is installed, but {program} is not on PATH"
+    );
     Ok(())
 }
 
 fn update() -> Result<()> {
-    Program::new("apt-get").args(["-qq", "update"]).read().map(drop)
+    Program::new("apt-get")
+        .args(["-qq", "update"])
+        .read()
+        .map(drop)
 }
 
 fn parse_release(text: &str) -> Result<(Distribution, String)> {
@@ -186,7 +202,10 @@ fn parse_release(text: &str) -> Result<(Distribution, String)> {
             name if name.is_empty() => field("VERSION_CODENAME"),
             name => name,
         };
-        ensure!(!codename.is_empty(), "/etc/os-release names no VERSION_CODENAME");
+        ensure!(
+            !codename.is_empty(),
+            "/etc/os-release names no VERSION_CODENAME"
+        );
         Ok((Distribution::Ubuntu, codename))
     } else if is("debian") {
         Ok((Distribution::Debian, field("VERSION_CODENAME")))
@@ -237,9 +256,13 @@ fn parse_major(madison: &str) -> Result<Option<u32>> {
     let mut newest = None;
     for line in madison.lines() {
         let version = line.split('|').nth(1).unwrap_or_default().trim();
-        let upstream = version.split_once(':').map_or(version, |(_epoch, rest)| rest);
+        let upstream = version
+            .split_once(':')
+            .map_or(version, |(_epoch, rest)| rest);
         let major = upstream.split('.').next().unwrap_or_default();
-        let major: u32 = major.parse().with_context(|| format!("version in `{line}`"))?;
+        let major: u32 = major
+            .parse()
+            .with_context(|| format!("version in `{line}`"))?;
         newest = newest.max(Some(major));
     }
     Ok(newest)
@@ -260,8 +283,11 @@ mod tests {
 
     #[test]
     fn debian_offers_testing_before_stable() {
-        let names: Vec<_> =
-            apt(Distribution::Debian).newest_suites().into_iter().map(|s| s.name).collect();
+        let names: Vec<_> = apt(Distribution::Debian)
+            .newest_suites()
+            .into_iter()
+            .map(|s| s.name)
+            .collect();
         assert_eq!(names, ["testing", "stable"]);
     }
 
@@ -276,9 +302,11 @@ mod tests {
     fn a_derivative_is_known_by_what_it_is_like() {
         let parsed = |text| parse_release(text).ok();
         let debian = "ID=debian\nVERSION_CODENAME=bookworm\n";
-        assert_eq!(parsed(debian), Some((Distribution::Debian, "bookworm".into())));
-        let mint =
-            "ID=linuxmint\nID_LIKE=\"ubuntu debian\"\nVERSION_CODENAME=xia\nUBUNTU_CODENAME=noble\n";
+        assert_eq!(
+            parsed(debian),
+            Some((Distribution::Debian, "bookworm".into()))
+        );
+        let mint = "ID=linuxmint\nID_LIKE=\"ubuntu debian\"\nVERSION_CODENAME=xia\nUBUNTU_CODENAME=noble\n";
         assert_eq!(parsed(mint), Some((Distribution::Ubuntu, "noble".into())));
         assert_eq!(parsed("ID=fedora\n"), None);
     }
@@ -300,14 +328,20 @@ mod tests {
                     Dir \"/\";\n";
         assert_eq!(
             parse_settings(dump),
-            ["Acquire::http::Proxy \"http://p.test:3142\"", "Acquire::Check-Valid-Until \"false\""]
+            [
+                "Acquire::http::Proxy \"http://p.test:3142\"",
+                "Acquire::Check-Valid-Until \"false\""
+            ]
         );
     }
 
     #[test]
     fn a_version_is_read_without_its_epoch() {
         let major = |text| parse_major(text).expect("a table of versions");
-        assert_eq!(major(" docker.io | 28.5.2+dfsg4-5 | http://m.test testing/main\n"), Some(28));
+        assert_eq!(
+            major(" docker.io | 28.5.2+dfsg4-5 | http://m.test testing/main\n"),
+            Some(28)
+        );
         assert_eq!(major(" git | 1:2.47.3-0 | m\n git | 1:1.9 | m\n"), Some(2));
         assert_eq!(major(""), None);
     }

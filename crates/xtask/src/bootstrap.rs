@@ -55,7 +55,11 @@ pub(crate) fn bootstrap(
     Program::new("mmdebstrap")
         .args(["--mode=root", "--variant=essential"])
         .arg(format!("--include={}", packages.join(",")))
-        .args(host.settings().iter().map(|setting| format!("--aptopt={setting}")))
+        .args(
+            host.settings()
+                .iter()
+                .map(|setting| format!("--aptopt={setting}")),
+        )
         .arg("--aptopt=Acquire::Languages \"none\"")
         .arg("--aptopt=APT::Install-Recommends \"false\"")
         .args(LEFT_OUT.map(|pattern| format!("--dpkgopt=path-exclude={pattern}")))

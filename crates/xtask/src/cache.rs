@@ -44,7 +44,9 @@ impl Cache {
         );
         make(&folder)?;
         // Mount points are compared with this path later, so it must be the real one.
-        let folder = folder.canonicalize().with_context(|| format!("{}", folder.display()))?;
+        let folder = folder
+            .canonicalize()
+            .with_context(|| format!("{}", folder.display()))?;
         Ok(Self { folder })
     }
 
@@ -76,7 +78,8 @@ impl Cache {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 say("waiting for another xtask that works on the same cache");
-                file.lock().with_context(|| format!("locking {}", path.display()))?;
+                file.lock()
+                    .with_context(|| format!("locking {}", path.display()))?;
             }
             Err(TryLockError::Error(why)) => {
                 return Err(why).with_context(|| format!("locking {}", path.display()));
@@ -108,12 +111,22 @@ mod tests {
     use super::*;
 
     fn chosen(variables: &[(&str, &str)]) -> Option<PathBuf> {
-        choose(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| v.into())).ok()
+        choose(|name| {
+            variables
+                .iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, v)| v.into())
+        })
+        .ok()
     }
 
     #[test]
     fn the_most_specific_variable_names_the_folder() {
-        let (home, xdg, own) = (("HOME", "/h"), ("XDG_CACHE_HOME", "/x"), ("STOCKADE_CACHE", "/c"));
+        let (home, xdg, own) = (
+            ("HOME", "/h"),
+            ("XDG_CACHE_HOME", "/x"),
+            ("STOCKADE_CACHE", "/c"),
+        );
         assert_eq!(chosen(&[home, xdg, own]), Some("/c".into()));
         assert_eq!(chosen(&[home, xdg]), Some("/x/stockade".into()));
         assert_eq!(chosen(&[home]), Some("/h/.cache/stockade".into()));

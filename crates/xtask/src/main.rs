@@ -12,7 +12,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", about = "Everything that is done with this repository")]
+#[command(
+    name = "cargo xtask",
+    about = "Everything that is done with this repository"
+)]
 struct Xtask {
     #[command(subcommand)]
     command: Command,

@@ -55,12 +55,14 @@ impl Program {
     }
 
     pub(crate) fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
-        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self.args
+            .extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         self
     }
 
     pub(crate) fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self.env
+            .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
@@ -95,7 +97,11 @@ impl Program {
         let stdout = drain(child.stdout.take());
         let stderr = drain(child.stderr.take());
         let status = self.wait(&mut child)?;
-        Ok(Finished { status, stdout: join(stdout)?, stderr: join(stderr)? })
+        Ok(Finished {
+            status,
+            stdout: join(stdout)?,
+            stderr: join(stderr)?,
+        })
     }
 
     /// Runs to the end and returns standard output; an exit code other than 0 is a failure.
@@ -123,7 +129,11 @@ impl Program {
             return Ok(());
         }
         let text = std::fs::read(log).unwrap_or_default();
-        bail!("`{self}`: {status}; the end of {}:\n{}", log.display(), tail(&text));
+        bail!(
+            "`{self}`: {status}; the end of {}:\n{}",
+            log.display(),
+            tail(&text)
+        );
     }
 
     /// Starts a program that outlives xtask, with standard error in `log`, and returns the first
@@ -134,12 +144,21 @@ impl Program {
         let file = File::create(log).with_context(|| format!("creating {}", log.display()))?;
         let mut child = self.spawn(Stdio::piped(), file.into())?;
         let mut line = String::new();
-        let stdout = child.stdout.take().ok_or_else(|| anyhow!("no pipe to `{self}`"))?;
-        BufReader::new(stdout).read_line(&mut line).with_context(|| format!("`{self}`"))?;
+        let stdout = child
+            .stdout
+            .take()
+            .ok_or_else(|| anyhow!("no pipe to `{self}`"))?;
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .with_context(|| format!("`{self}`"))?;
         self.wait(&mut child)?;
         if line.is_empty() {
             let text = std::fs::read(log).unwrap_or_default();
-            bail!("`{self}` ended early; {} says:\n{}", log.display(), tail(&text));
+            bail!(
+                "`{self}` ended early; {} says:\n{}",
+                log.display(),
+                tail(&text)
+            );
         }
         Ok(line.trim_end().to_owned())
     }
@@ -149,17 +168,26 @@ impl Program {
     #[cfg(target_os = "linux")]
     pub(crate) fn replace(&self) -> anyhow::Error {
         use std::os::unix::process::CommandExt as _;
-        let why = self.command().stdin(Stdio::null()).stdout(Stdio::null()).exec();
+        let why = self
+            .command()
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .exec();
         anyhow::Error::new(why).context(format!("`{self}`"))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the one place in xtask that starts a process")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place in xtask that starts a process"
+    )]
     fn command(&self) -> Command {
         let mut command = Command::new(&self.name);
         if self.only_env {
             command.env_clear();
         }
-        command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+            .args(&self.args)
+            .envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
@@ -168,30 +196,37 @@ impl Program {
 
     fn spawn(&self, stdout: Stdio, stderr: Stdio) -> Result<Child> {
         let stdin = match &self.stdin {
-            Some(path) => {
-                File::open(path).with_context(|| format!("opening {}", path.display()))?.into()
-            }
+            Some(path) => File::open(path)
+                .with_context(|| format!("opening {}", path.display()))?
+                .into(),
             None => Stdio::null(),
         };
         let mut command = self.command();
         command.stdin(stdin).stdout(stdout).stderr(stderr);
-        command.spawn().with_context(|| format!("cannot start `{self}`"))
+        command
+            .spawn()
+            .with_context(|| format!("cannot start `{self}`"))
     }
 
     fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
         let Some(deadline) = self.deadline else {
-            return child.wait().with_context(|| format!("waiting for `{self}`"));
+            return child
+                .wait()
+                .with_context(|| format!("waiting for `{self}`"));
         };
         let running = Stopwatch::start();
         loop {
-            if let Some(status) =
-                child.try_wait().with_context(|| format!("waiting for `{self}`"))?
+            if let Some(status) = child
+                .try_wait()
+                .with_context(|| format!("waiting for `{self}`"))?
             {
                 return Ok(status);
             }
             if running.elapsed() > deadline {
                 child.kill().with_context(|| format!("killing `{self}`"))?;
-                child.wait().with_context(|| format!("waiting for `{self}`"))?;
+                child
+                    .wait()
+                    .with_context(|| format!("waiting for `{self}`"))?;
                 bail!("`{self}` did not end within {} s", deadline.as_secs());
             }
             thread::sleep(Duration::from_millis(5));
@@ -202,7 +237,9 @@ impl Program {
 impl Display for Program {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}", quoted(&self.name))?;
-        self.args.iter().try_for_each(|arg| write!(f, " {}", quoted(arg)))
+        self.args
+            .iter()
+            .try_for_each(|arg| write!(f, " {}", quoted(arg)))
     }
 }
 
@@ -242,8 +279,12 @@ fn drain(stream: Option<impl Read + Send + 'static>) -> Option<Drain> {
 }
 
 fn join(drain: Option<Drain>) -> Result<Vec<u8>> {
-    let Some(drain) = drain else { return Ok(Vec::new()) };
-    let read = drain.join().map_err(|_| anyhow!("the thread that reads output panicked"))?;
+    let Some(drain) = drain else {
+        return Ok(Vec::new());
+    };
+    let read = drain
+        .join()
+        .map_err(|_| anyhow!("the thread that reads output panicked"))?;
     read.context("reading a program's output")
 }
 
@@ -254,25 +295,37 @@ mod tests {
     #[test]
     fn a_program_prints_as_a_shell_would_take_it() {
         let program = Program::new("docker").args(["import", "--change", "CMD [\"it's\"]", ""]);
-        assert_eq!(program.to_string(), r#"docker import --change 'CMD ["it'\''s"]' ''"#);
+        assert_eq!(
+            program.to_string(),
+            r#"docker import --change 'CMD ["it'\''s"]' ''"#
+        );
     }
 
     #[test]
     fn a_failure_shows_the_end_of_standard_error() {
-        let failure = Program::new("sh").args(["-c", "echo lost; echo found >&2; exit 3"]).read();
+        let failure = Program::new("sh")
+            .args(["-c", "echo lost; echo found >&2; exit 3"])
+            .read();
         let text = failure.expect_err("exit code 3").to_string();
-        assert!(text.contains("exit status: 3") && text.ends_with("found"), "{text}");
+        assert!(
+            text.contains("exit status: 3") && text.ends_with("found"),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_deadline_ends_a_program_that_hangs() {
-        let program = Program::new("sleep").arg("600").deadline(Duration::from_millis(50));
+        let program = Program::new("sleep")
+            .arg("600")
+            .deadline(Duration::from_millis(50));
         assert!(program.finish().is_err());
     }
 
     #[test]
     fn a_missing_program_is_named() {
-        let failure = Program::new("no-such-program-here").read().expect_err("there is none");
+        let failure = Program::new("no-such-program-here")
+            .read()
+            .expect_err("there is none");
         assert!(failure.to_string().contains("no-such-program-here"));
     }
 

@@ -12,7 +12,10 @@ use anyhow::Result;
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    #[expect(clippy::disallowed_methods, reason = "xtask has no async clock that tests could pause")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "xtask has no async clock that tests could pause"
+    )]
     pub(crate) fn start() -> Self {
         Self(Instant::now())
     }
@@ -58,7 +61,11 @@ impl Steps {
 
     /// Names of the steps that failed.
     pub(crate) fn failed(&self) -> Vec<&'static str> {
-        self.done.iter().filter(|step| step.failed).map(|step| step.name).collect()
+        self.done
+            .iter()
+            .filter(|step| step.failed)
+            .map(|step| step.name)
+            .collect()
     }
 
     /// One line per step, and their sum.
@@ -67,21 +74,37 @@ impl Steps {
         let mut table: String = self
             .done
             .iter()
-            .map(|step| row(step.name, step.took, if step.failed { "  failed" } else { "" }))
+            .map(|step| {
+                row(
+                    step.name,
+                    step.took,
+                    if step.failed { "  failed" } else { "" },
+                )
+            })
             .collect();
-        table.push_str(&row("total", self.done.iter().map(|step| step.took).sum(), ""));
+        table.push_str(&row(
+            "total",
+            self.done.iter().map(|step| step.took).sum(),
+            "",
+        ));
         table
     }
 }
 
 /// Says one line to the person who waits.
-#[expect(clippy::print_stderr, reason = "progress is what a developer's tool prints")]
+#[expect(
+    clippy::print_stderr,
+    reason = "progress is what a developer's tool prints"
+)]
 pub(crate) fn say(line: impl Display) {
     eprintln!("{line}");
 }
 
 /// Prints an answer, for people or for programs, on standard output.
-#[expect(clippy::print_stdout, reason = "the answer of a command goes to standard output")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the answer of a command goes to standard output"
+)]
 pub(crate) fn answer(text: impl Display) {
     println!("{text}");
 }
@@ -100,9 +123,17 @@ mod tests {
     #[test]
     fn every_failing_step_is_remembered_and_later_ones_still_run() {
         let mut steps = Steps::default();
-        assert!(steps.run("first", || -> Result<()> { bail!("broken") }).is_err());
+        assert!(
+            steps
+                .run("first", || -> Result<()> { bail!("broken") })
+                .is_err()
+        );
         assert_eq!(steps.run("second", || Ok(7)).expect("a step that works"), 7);
-        assert!(steps.run("third", || -> Result<()> { bail!("broken too") }).is_err());
+        assert!(
+            steps
+                .run("third", || -> Result<()> { bail!("broken too") })
+                .is_err()
+        );
         assert_eq!(steps.failed(), ["first", "third"]);
         assert_eq!(steps.table().matches("failed").count(), 2);
         assert!(steps.table().contains("total"));

@@ -5,6 +5,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use rustix::process::{Pid, Signal};
+
+use super::leftovers;
 
 /// Thaws every process in the groups below `parent`, so that a kill reaches it.
 pub(super) fn thaw(parent: &str) -> Result<()> {
@@ -19,6 +22,22 @@ pub(super) fn thaw(parent: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Kills every process in the groups below `parent`.
+pub(super) fn kill(parent: &str) -> Result<()> {
+    for group in groups(parent)? {
+        // A group that vanishes has no process left.
+        for line in fs::read_to_string(group.join("cgroup.procs"))
+            .unwrap_or_default()
+            .lines()
+        {
+            if let Some(pid) = line.parse().ok().and_then(Pid::from_raw) {
+                leftovers::send(pid, Signal::KILL)?;
+            }
+        }
+    }
+    thaw(parent)
 }
 
 /// Removes the groups below `parent` and itself. They must be empty of processes.
@@ -50,7 +69,11 @@ fn subgroups(group: &Path) -> Result<Vec<PathBuf>> {
         Err(why) if why.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.with_context(|| format!("reading {}", group.display()))?,
     };
-    Ok(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect())
+    Ok(entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect())
 }
 
 /// Where the hierarchies are mounted. The separator before the type varies in place.
@@ -82,7 +105,10 @@ mod tests {
         let found: Vec<_> = hierarchies(table).collect();
         assert_eq!(
             found,
-            [Path::new("/sys/fs/cgroup/memory"), Path::new("/sys/fs/cgroup/unified")]
+            [
+                Path::new("/sys/fs/cgroup/memory"),
+                Path::new("/sys/fs/cgroup/unified")
+            ]
         );
     }
 }

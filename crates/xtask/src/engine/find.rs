@@ -47,6 +47,12 @@ struct Part {
     name: String,
 }
 
+impl Component {
+    fn has(&self, part: &str) -> bool {
+        self.components.iter().any(|found| found.name == part)
+    }
+}
+
 /// Asks the `docker` on PATH which engine it reaches.
 ///
 /// `own` is the endpoint of the provisioned engine: a client that points at it has found nothing
@@ -68,7 +74,9 @@ pub(super) fn found(own: Option<&str>) -> Result<Found> {
         return nothing(None, format!("{} is no Docker client", client.display()));
     };
     let usable = (major(&versions.client.version) >= Some(OLDEST_MAJOR)).then(|| client.clone());
-    let docker_host = std::env::var("DOCKER_HOST").ok().filter(|host| !host.is_empty());
+    let docker_host = std::env::var("DOCKER_HOST")
+        .ok()
+        .filter(|host| !host.is_empty());
     if docker_host.is_some() && docker_host.as_deref() == own {
         return nothing(usable, "DOCKER_HOST names the provisioned engine".into());
     }
@@ -82,7 +90,12 @@ pub(super) fn found(own: Option<&str>) -> Result<Found> {
         Some(host) => Some(host),
         None => default_endpoint(&client)?,
     };
-    Ok(Found::Engine(Engine { kind: Kind::Found, docker_host, client, version: server.version }))
+    Ok(Found::Engine(Engine {
+        kind: Kind::Found,
+        docker_host,
+        client,
+        version: server.version,
+    }))
 }
 
 /// The provisioned engine, once it answers at `endpoint`.
@@ -106,11 +119,28 @@ pub(super) fn provisioned(endpoint: &str, client: PathBuf) -> Result<Engine> {
     })
 }
 
+/// Whether this answer of a daemon, head and body, is its version and names the containerd that it
+/// is connected to. A daemon that has lost its containerd answers all the same.
+#[cfg(target_os = "linux")]
+pub(super) fn is_complete(answer: &[u8]) -> bool {
+    let end = b"\r\n\r\n";
+    let Some(head) = answer.windows(end.len()).position(|window| window == end) else {
+        return false;
+    };
+    let body = &answer[head + end.len()..];
+    serde_json::from_slice(body).is_ok_and(|server: Component| server.has("containerd"))
+}
+
 /// The endpoint of the client's current context, where a variable can say it: a socket needs
 /// nothing but its path.
 fn default_endpoint(client: &PathBuf) -> Result<Option<String>> {
     let host = Program::new(client)
-        .args(["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"])
+        .args([
+            "context",
+            "inspect",
+            "--format",
+            "{{.Endpoints.docker.Host}}",
+        ])
         .deadline(PATIENCE)
         .read()?;
     let host = host.trim();
@@ -119,12 +149,15 @@ fn default_endpoint(client: &PathBuf) -> Result<Option<String>> {
 
 fn check(server: &Component) -> Result<(), String> {
     // Other products answer the same question with a name of their own, or with none.
-    if !server.components.iter().any(|part| part.name == "Engine") {
+    if !server.has("Engine") {
         return Err("it is not Docker Engine".into());
     }
     match major(&server.version) {
         Some(major) if major >= OLDEST_MAJOR => Ok(()),
-        _ => Err(format!("it is version {}, older than {OLDEST_MAJOR}", server.version)),
+        _ => Err(format!(
+            "it is version {}, older than {OLDEST_MAJOR}",
+            server.version
+        )),
     }
 }
 
@@ -158,6 +191,20 @@ mod tests {
         let podman = r#"{"Version":"30.1.0","Components":[{"Name":"Podman Engine"}]}"#;
         assert!(check(&server(podman)).is_err());
         assert!(check(&server(r#"{"Version":"30.1.0"}"#)).is_err());
+    }
+
+    #[test]
+    fn a_daemon_that_lost_its_containerd_is_not_complete() {
+        let answer = |parts: &str| {
+            format!("HTTP/1.0 200 OK\r\nServer: x\r\n\r\n{{\"Version\":\"28.5.2\",{parts}}}\n")
+        };
+        let both = r#""Components":[{"Name":"Engine"},{"Name":"containerd"}]"#;
+        assert!(is_complete(answer(both).as_bytes()));
+        assert!(!is_complete(
+            answer(r#""Components":[{"Name":"Engine"}]"#).as_bytes()
+        ));
+        assert!(!is_complete(b"HTTP/1.0 503 Service Unavailable\r\n\r\n"));
+        assert!(!is_complete(b""));
     }
 
     #[test]

@@ -102,7 +102,11 @@ impl Home {
     /// groups cannot touch those of another.
     pub(super) fn cgroup(&self) -> String {
         let digest = Sha256::digest(self.folder.as_os_str().as_encoded_bytes());
-        let short: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let short: String = digest
+            .iter()
+            .take(4)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         format!("stockade-engine-{short}")
     }
 }

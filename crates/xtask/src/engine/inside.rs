@@ -27,13 +27,18 @@ pub(super) const READY: &str = "ready";
 /// The program that the first process becomes.
 pub(super) const FIRST: &str = "tini-static";
 
-const QUIET: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
+const QUIET: MountFlags = MountFlags::NOSUID
+    .union(MountFlags::NODEV)
+    .union(MountFlags::NOEXEC);
 
 /// Turns this process, the first of its new namespaces, into the engine's first process.
 pub(super) fn enter(home: &Home) -> Result<()> {
     // Nothing that is mounted below shows on the host.
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-        .context("making mounts private")?;
+    mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )
+    .context("making mounts private")?;
     let root = home.root();
     bind(&root, &root)?;
     mount_kernel(&root)?;
@@ -42,9 +47,13 @@ pub(super) fn enter(home: &Home) -> Result<()> {
     pivot(&root)?;
     rustix::system::sethostname(b"stockade-engine").context("naming the host")?;
     let program = |name: &str| Program::new(name).only_env().env("PATH", PATH);
-    program("ip").args(["link", "set", "dev", "lo", "up"]).read()?;
+    program("ip")
+        .args(["link", "set", "dev", "lo", "up"])
+        .read()?;
     answer(READY);
-    Err(program(FIRST).args(["-s", "--", "sleep", "infinity"]).replace())
+    Err(program(FIRST)
+        .args(["-s", "--", "sleep", "infinity"])
+        .replace())
 }
 
 /// The kernel's own file systems, of these namespaces.
@@ -71,7 +80,12 @@ fn mount_devices(dev: &Path) -> Result<()> {
     }
     let no_exec = MountFlags::NOSUID | MountFlags::NOEXEC;
     let terminals = folder(dev.join("pts"))?;
-    fresh("devpts", &terminals, no_exec, "newinstance,ptmxmode=0666,mode=0620")?;
+    fresh(
+        "devpts",
+        &terminals,
+        no_exec,
+        "newinstance,ptmxmode=0666,mode=0620",
+    )?;
     fresh("tmpfs", &folder(dev.join("shm"))?, QUIET, "mode=1777")?;
     for (link, to) in [("ptmx", "pts/ptmx"), ("fd", "/proc/self/fd")] {
         symlink(to, dev.join(link)).with_context(|| format!("linking {link}"))?;
@@ -82,12 +96,25 @@ fn mount_devices(dev: &Path) -> Result<()> {
 /// The folders of the engine's home. Everything else that its programs write, process files and
 /// sockets among it, is in memory and gone with the mount namespace.
 fn mount_own(home: &Home, root: &Path) -> Result<()> {
-    fresh("tmpfs", &root.join("run"), MountFlags::NOSUID | MountFlags::NODEV, "mode=755")?;
-    fresh("tmpfs", &root.join("tmp"), MountFlags::NOSUID | MountFlags::NODEV, "mode=1777")?;
+    fresh(
+        "tmpfs",
+        &root.join("run"),
+        MountFlags::NOSUID | MountFlags::NODEV,
+        "mode=755",
+    )?;
+    fresh(
+        "tmpfs",
+        &root.join("tmp"),
+        MountFlags::NOSUID | MountFlags::NODEV,
+        "mode=1777",
+    )?;
     bind(&home.run(), &folder(root.join("run/stockade"))?)?;
     bind(&home.config(""), &folder(root.join("etc/docker"))?)?;
     bind(&home.data("docker"), &folder(root.join("var/lib/docker"))?)?;
-    bind(&home.data("containerd"), &folder(root.join("var/lib/containerd"))?)
+    bind(
+        &home.data("containerd"),
+        &folder(root.join("var/lib/containerd"))?,
+    )
 }
 
 fn pivot(root: &Path) -> Result<()> {
@@ -105,8 +132,7 @@ fn fresh(kind: &str, on: &Path, flags: MountFlags, options: &str) -> Result<()> 
 }
 
 fn bind(from: &Path, on: &Path) -> Result<()> {
-    mount_bind(from, on)
-        .with_context(|| format!("mounting {} on {}", from.display(), on.display()))
+    mount_bind(from, on).with_context(|| format!("mounting {} on {}", from.display(), on.display()))
 }
 
 fn folder(path: PathBuf) -> Result<PathBuf> {

@@ -19,6 +19,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::cgroups;
 use super::home::Home;
 use super::inside::FIRST;
+use super::start::STARTER;
 
 /// How long the kernel may take to end a killed process and everything in its namespace.
 const END: Duration = Duration::from_secs(20);
@@ -30,6 +31,8 @@ pub(super) struct Processes {
     pub(super) first: Option<Pid>,
     pub(super) containerd: Option<Pid>,
     pub(super) dockerd: Option<Pid>,
+    /// Whether there is one that will be a daemon as soon as it has executed it.
+    pub(super) starting: bool,
     others: Vec<Pid>,
 }
 
@@ -37,16 +40,22 @@ impl Processes {
     /// Looks through the processes of this machine.
     pub(super) fn of(home: &Home) -> Result<Self> {
         let mut processes = Self::default();
-        let Ok(root) = fs::metadata(home.root()) else { return Ok(processes) };
+        let Ok(root) = fs::metadata(home.root()) else {
+            return Ok(processes);
+        };
         for entry in fs::read_dir("/proc").context("reading /proc")? {
             let name = entry.context("reading /proc")?.file_name();
-            let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+            let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
             // A process that ends meanwhile has neither root nor name.
             let folder = Path::new("/proc").join(&name);
             if !fs::metadata(folder.join("root")).is_ok_and(|found| same(&found, &root)) {
                 continue;
             }
-            let Ok(comm) = fs::read_to_string(folder.join("comm")) else { continue };
+            let Ok(comm) = fs::read_to_string(folder.join("comm")) else {
+                continue;
+            };
             processes.add(Pid::from_raw(pid), comm.trim_end());
         }
         Ok(processes)
@@ -63,7 +72,10 @@ impl Processes {
             FIRST => &mut self.first,
             "containerd" => &mut self.containerd,
             "dockerd" => &mut self.dockerd,
-            _ => return self.others.push(pid),
+            other => {
+                self.starting |= other == STARTER;
+                return self.others.push(pid);
+            }
         };
         // A daemon that is about to execute something has a copy of itself for an instant, with
         // a higher number.
@@ -76,7 +88,10 @@ impl Processes {
     /// All of them, the first process first.
     fn all(&self) -> impl Iterator<Item = Pid> {
         let named = [self.first, self.dockerd, self.containerd];
-        named.into_iter().flatten().chain(self.others.iter().copied())
+        named
+            .into_iter()
+            .flatten()
+            .chain(self.others.iter().copied())
     }
 }
 
@@ -96,7 +111,10 @@ pub(super) fn clear(home: &Home) -> Result<()> {
         cgroups::thaw(&home.cgroup())?;
         for pid in processes.all() {
             if !wait(pid, END)? {
-                bail!("process {pid} of the engine does not end", pid = pid.as_raw_nonzero());
+                bail!(
+                    "process {pid} of the engine does not end",
+                    pid = pid.as_raw_nonzero()
+                );
             }
         }
     }
@@ -154,7 +172,12 @@ fn mounts_below(table: &str, folder: &Path) -> Vec<PathBuf> {
 /// The kernel writes blanks and backslashes in a mount point as three octal digits.
 fn unescape(field: &str) -> String {
     let mut text = field.to_owned();
-    for (code, plain) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
+    for (code, plain) in [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ] {
         text = text.replace(code, plain);
     }
     text
@@ -185,6 +208,13 @@ mod tests {
     }
 
     #[test]
+    fn a_daemon_in_its_first_instant_is_known_to_be_starting() {
+        let mut processes = Processes::default();
+        processes.add(pid(10), STARTER);
+        assert!(processes.starting && processes.dockerd.is_none());
+    }
+
+    #[test]
     fn only_mounts_below_the_folder_are_named() {
         let table = "20 1 8:1 / / rw - ext4 /dev/a rw\n\
                      21 20 0:5 / /c/engine/run rw - tmpfs tmpfs rw\n\
@@ -192,7 +222,10 @@ mod tests {
                      23 20 0:7 / /c/engine/a\\040b rw - tmpfs tmpfs rw\n";
         assert_eq!(
             mounts_below(table, Path::new("/c/engine")),
-            [PathBuf::from("/c/engine/run"), PathBuf::from("/c/engine/a b")]
+            [
+                PathBuf::from("/c/engine/run"),
+                PathBuf::from("/c/engine/a b")
+            ]
         );
     }
 

@@ -186,7 +186,10 @@ fn report(engine: Option<&Engine>, json: bool) -> Result<()> {
     if json {
         answer(serde_json::to_string(&engine)?);
     } else if let Some(engine) = engine {
-        let host = engine.docker_host.as_deref().unwrap_or("(the client's default)");
+        let host = engine
+            .docker_host
+            .as_deref()
+            .unwrap_or("(the client's default)");
         answer(format_args!("DOCKER_HOST={host}"));
         answer(format_args!("client {}", engine.client.display()));
         answer(format_args!("daemon {}", engine.version));
@@ -233,7 +236,10 @@ mod provisioned {
     pub(super) fn remove(cache: &Cache) -> Result<()> {
         let _lock = cache.lock()?;
         stop::down(&Home::current(cache)?)?;
-        cache.subfolders().iter().try_for_each(|folder| stop::delete(folder))
+        cache
+            .subfolders()
+            .iter()
+            .try_for_each(|folder| stop::delete(folder))
     }
 
     pub(super) fn restart(cache: &Cache, live_restore: Option<bool>, kill: bool) -> Result<()> {

@@ -55,10 +55,15 @@ pub(super) fn ensure(cache: &Cache, home: &Home, recipe: &Recipe) -> Result<()> 
     check_permission()?;
     let host = HostApt::read()?;
     let suite = recipe.choose(&host)?;
-    say(format_args!("bootstrapping an engine from {} (about half a minute)", suite.name));
+    say(format_args!(
+        "bootstrapping an engine from {} (about half a minute)",
+        suite.name
+    ));
     let running = Stopwatch::start();
     discard_partials(home)?;
-    let partial = home.folder().join(format!("{PARTIAL}{}", std::process::id()));
+    let partial = home
+        .folder()
+        .join(format!("{PARTIAL}{}", std::process::id()));
     if let Err(failure) = bootstrap(cache, &host, &suite, recipe.packages, &partial) {
         discard_partials(home)?;
         return Err(failure);
@@ -77,7 +82,10 @@ pub(super) fn ensure(cache: &Cache, home: &Home, recipe: &Recipe) -> Result<()> 
         stop::delete(&root)?;
     }
     fs::rename(&partial, &root).with_context(|| format!("renaming {}", partial.display()))?;
-    say(format_args!("bootstrapped in {}", seconds(running.elapsed())));
+    say(format_args!(
+        "bootstrapped in {}",
+        seconds(running.elapsed())
+    ));
     Ok(())
 }
 
@@ -92,7 +100,10 @@ impl Recipe {
                 Err(why) => seen.push(format!("{}: {why:#}", suite.name)),
             }
         }
-        bail!("no suite on this host's mirror carries a docker.io that will do: {}", seen.join("; "))
+        bail!(
+            "no suite on this host's mirror carries a docker.io that will do: {}",
+            seen.join("; ")
+        )
     }
 
     fn stamp(&self) -> String {
@@ -101,7 +112,11 @@ impl Recipe {
             digest.update(package.as_bytes());
             digest.update(b"\n");
         }
-        digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        digest
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 }
 
@@ -139,7 +154,10 @@ mod tests {
 
     #[test]
     fn another_list_of_packages_is_another_root() {
-        let other = Recipe { packages: &["docker.io"], ..CURRENT };
+        let other = Recipe {
+            packages: &["docker.io"],
+            ..CURRENT
+        };
         assert_ne!(CURRENT.stamp(), other.stamp());
         assert_eq!(CURRENT.stamp(), CURRENT.stamp());
     }

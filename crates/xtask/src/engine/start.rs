@@ -15,11 +15,15 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 
+use super::find;
 use super::home::Home;
 use super::inside::{PATH, READY};
 use super::leftovers::{self, Processes};
 use crate::process::{Program, tail};
 use crate::progress::{Stopwatch, say};
+
+/// The program that gives a process a session of its own and then becomes it.
+pub(super) const STARTER: &str = "setsid";
 
 /// How long a daemon may take to load what is stored and to answer.
 const STARTING: Duration = Duration::from_secs(60);
@@ -35,10 +39,12 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// The caller holds the cache's lock, and the root file system is there.
 pub(super) fn ensure(home: &Home) -> Result<()> {
     let processes = Processes::of(home)?;
-    if processes.complete() && answers(home, ANSWER) {
+    if processes.complete() && answers(home) {
         return Ok(());
     }
-    if let Some(first) = processes.first {
+    // With both daemons dead nobody knows the truth about the containers any more.
+    let worth_healing = processes.containerd.is_some() || processes.dockerd.is_some();
+    if let Some(first) = processes.first.filter(|_| worth_healing) {
         say("the engine is up only in part; starting the rest of it");
         match heal(home, first, &processes) {
             Ok(()) => return Ok(()),
@@ -75,7 +81,9 @@ fn heal(home: &Home, first: Pid, processes: &Processes) -> Result<()> {
         start_containerd(home, first)?;
     }
     if let Some(dockerd) = processes.dockerd {
-        if answers(home, ANSWER) {
+        // It finds a new containerd by itself, within seconds.
+        let answered = patiently("dockerd", ANSWER, || Ok(answers(home).then_some(())));
+        if answered.is_ok() {
             return Ok(());
         }
         leftovers::send(dockerd, Signal::KILL)?;
@@ -89,8 +97,10 @@ fn heal(home: &Home, first: Pid, processes: &Processes) -> Result<()> {
 /// Makes the namespaces, and in them the process that holds them.
 fn start_first(home: &Home) -> Result<Pid> {
     let own = std::env::current_exe().context("the path of xtask itself")?;
-    let line = Program::new("setsid")
-        .args(["--fork", "unshare", "--mount", "--net", "--pid", "--ipc", "--uts", "--fork"])
+    let line = Program::new(STARTER)
+        .args([
+            "--fork", "unshare", "--mount", "--net", "--pid", "--ipc", "--uts", "--fork",
+        ])
         .args(["--propagation", "private", "--"])
         .arg(own)
         .args(["engine", "inside"])
@@ -102,11 +112,18 @@ fn start_first(home: &Home) -> Result<Pid> {
         bail!("the engine's first process said `{line}` instead of `{READY}`");
     }
     // It says so just before it becomes the program that the search knows it by.
-    patiently("the engine's first process", || Ok(Processes::of(home)?.first))
+    patiently("the engine's first process", STARTING, || {
+        Ok(Processes::of(home)?.first)
+    })
 }
 
 fn start_containerd(home: &Home, first: Pid) -> Result<()> {
-    start(home, first, "containerd", &["--config", "/etc/docker/containerd.toml"])
+    start(
+        home,
+        first,
+        "containerd",
+        &["--config", "/etc/docker/containerd.toml"],
+    )
 }
 
 fn start_dockerd(home: &Home, first: Pid) -> Result<()> {
@@ -120,14 +137,15 @@ fn start_dockerd(home: &Home, first: Pid) -> Result<()> {
         _ => {}
     }
     start(home, first, "dockerd", &[])?;
-    let answered = patiently("dockerd", || {
-        if answers(home, STARTING) {
+    let answered = patiently("dockerd", STARTING, || {
+        if answers(home) {
             return Ok(Some(()));
         }
-        match Processes::of(home)?.dockerd {
-            Some(_) => Ok(None),
-            None => bail!("dockerd ended as soon as it was started"),
+        let processes = Processes::of(home)?;
+        if processes.dockerd.is_none() && !processes.starting {
+            bail!("dockerd ended as soon as it was started");
         }
+        Ok(None)
     });
     answered.map_err(|why| {
         let log = home.log("dockerd");
@@ -141,8 +159,10 @@ fn start_dockerd(home: &Home, first: Pid) -> Result<()> {
 fn start(home: &Home, first: Pid, daemon: &str, args: &[&str]) -> Result<()> {
     Program::new("nsenter")
         .arg(format!("--target={}", first.as_raw_nonzero()))
-        .args(["--mount", "--net", "--pid", "--ipc", "--uts", "--root", "--wd", "--"])
-        .args(["setsid", "--fork", daemon])
+        .args([
+            "--mount", "--net", "--pid", "--ipc", "--uts", "--root", "--wd", "--",
+        ])
+        .args([STARTER, "--fork", daemon])
         .args(args)
         .only_env()
         .env("PATH", PATH)
@@ -166,9 +186,10 @@ fn configure(home: &Home, live_restore: bool) -> Result<()> {
         \x20 \"io.containerd.cri.v1.images\",\n\
         \x20 \"io.containerd.cri.v1.runtime\",\n\
         ]\n";
-    for (file, text) in
-        [("daemon.json", format!("{dockerd:#}\n")), ("containerd.toml", containerd.to_owned())]
-    {
+    for (file, text) in [
+        ("daemon.json", format!("{dockerd:#}\n")),
+        ("containerd.toml", containerd.to_owned()),
+    ] {
         let path = home.config(file);
         fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     }
@@ -179,7 +200,10 @@ fn configure(home: &Home, live_restore: bool) -> Result<()> {
 fn live_restore(home: &Home) -> bool {
     let setting = || -> Option<bool> {
         let text = fs::read(home.config("daemon.json")).ok()?;
-        serde_json::from_slice::<serde_json::Value>(&text).ok()?.get("live-restore")?.as_bool()
+        serde_json::from_slice::<serde_json::Value>(&text)
+            .ok()?
+            .get("live-restore")?
+            .as_bool()
     };
     setting().unwrap_or(false)
 }
@@ -192,36 +216,42 @@ fn set_live_restore(home: &Home, dockerd: Pid, wanted: bool) -> Result<()> {
         .args(["info", "--format", "{{.LiveRestoreEnabled}}"])
         .env("DOCKER_HOST", home.endpoint())
         .deadline(ANSWER);
-    patiently("the new setting of live restore", || {
+    patiently("the new setting of live restore", ANSWER, || {
         Ok((info.read()?.trim() == wanted.to_string()).then_some(()))
     })
 }
 
 /// Asks again until there is an answer.
-fn patiently<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+fn patiently<T>(
+    what: &str,
+    longest: Duration,
+    mut ask: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
     let waiting = Stopwatch::start();
     loop {
         if let Some(answer) = ask()? {
             return Ok(answer);
         }
-        if waiting.elapsed() > STARTING {
-            return Err(anyhow!("waited {} s in vain for {what}", STARTING.as_secs()));
+        if waiting.elapsed() > longest {
+            return Err(anyhow!("waited {} s in vain for {what}", longest.as_secs()));
         }
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Whether the daemon answers. It listens before it is ready, so the answer itself is the event.
-fn answers(home: &Home, patience: Duration) -> bool {
-    let ping = || -> std::io::Result<bool> {
+/// Whether the daemon answers and has its containerd.
+fn answers(home: &Home) -> bool {
+    let ask = || -> std::io::Result<Vec<u8>> {
         let mut stream = UnixStream::connect(home.socket())?;
-        stream.set_read_timeout(Some(patience))?;
-        stream.write_all(b"GET /_ping HTTP/1.0\r\n\r\n")?;
-        let mut status = [0; 12];
-        stream.read_exact(&mut status)?;
-        Ok(status.ends_with(b" 200"))
+        // It listens before it is ready, so the answer itself is the event to wait for.
+        stream.set_read_timeout(Some(ANSWER))?;
+        // Version 1.0, so that the answer ends with the stream.
+        stream.write_all(b"GET /version HTTP/1.0\r\n\r\n")?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        Ok(answer)
     };
-    ping().unwrap_or(false)
+    ask().is_ok_and(|answer| find::is_complete(&answer))
 }
 
 /// The file for a process's output, with that of its predecessor kept beside it.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
 
+use super::cgroups;
 use super::home::Home;
 use super::leftovers::{self, Processes};
 use super::start::STOPPING;
@@ -17,6 +18,8 @@ pub(super) fn down(home: &Home) -> Result<()> {
     let processes = Processes::of(home)?;
     if let Some(dockerd) = processes.dockerd {
         leftovers::send(dockerd, Signal::TERM)?;
+        // It would give each container ten seconds to end by itself, which nobody waits for.
+        cgroups::kill(&home.cgroup())?;
         if !leftovers::wait(dockerd, STOPPING)? {
             say("dockerd does not stop by itself, so it is killed");
         }
@@ -31,7 +34,10 @@ pub(super) fn down(home: &Home) -> Result<()> {
 /// Deletes a folder tree, but never what is mounted in it.
 pub(super) fn delete(folder: &Path) -> Result<()> {
     leftovers::clear_mounts(folder)?;
-    Program::new("rm").args(["-rf", "--one-file-system", "--"]).arg(folder).read()?;
+    Program::new("rm")
+        .args(["-rf", "--one-file-system", "--"])
+        .arg(folder)
+        .read()?;
     ensure!(!folder.exists(), "{} is still there", folder.display());
     Ok(())
 }
