@@ -1,0 +1,54 @@
+//! `stockade doctor`: every requirement, and how to mend what is missing.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use serde_json::json;
+use stockade::Call;
+use stockade_docker::doctor::{Check, Verdict, examine};
+
+use crate::{args, exit, progress, run};
+
+/// Pulling an image counts.
+const DEADLINE: Duration = Duration::from_secs(900);
+
+/// Prints every check; the answer is our own exit code.
+pub(crate) async fn doctor(args: &args::Doctor) -> u8 {
+    let call = Call::with_timeout(DEADLINE);
+    let config = progress::config(&args.engine, args.json);
+    let checks = examine(&call, config, args.image.as_deref()).await;
+    let failed = checks.iter().filter(|check| check.verdict == Verdict::Failed).count();
+    if args.json {
+        let checks: Vec<_> = checks.iter().map(object).collect();
+        run::print(&json!({ "version": 1, "healthy": failed == 0, "checks": checks }));
+    } else {
+        print(&checks, failed);
+    }
+    if failed == 0 { 0 } else { exit::FAILED }
+}
+
+fn object(check: &Check) -> serde_json::Value {
+    json!({
+        "name": check.name,
+        "verdict": check.verdict.as_str(),
+        "found": check.found,
+        "fix": check.fix,
+    })
+}
+
+fn print(checks: &[Check], failed: usize) {
+    let mut out = std::io::stdout().lock();
+    for check in checks {
+        let verdict = check.verdict.as_str();
+        // Nobody is left to tell when standard output is closed.
+        let _ = writeln!(out, "{verdict:>8}  {}: {}", check.name, check.found);
+        if let Some(fix) = &check.fix {
+            let _ = writeln!(out, "{:>8}  -> {fix}", "");
+        }
+    }
+    let _ = match failed {
+        0 => writeln!(out, "\nEverything that a sandbox needs is there."),
+        1 => writeln!(out, "\nOne requirement is missing."),
+        _ => writeln!(out, "\n{failed} requirements are missing."),
+    };
+}

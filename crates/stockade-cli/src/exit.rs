@@ -1,0 +1,101 @@
+//! Exit codes of `stockade run`, once.
+//!
+//! A program's own code passes through unchanged, whatever it is. What the
+//! other codes mean is also said in one line on standard error, which starts
+//! with `stockade:`, and in `--json`; a script that must tell a program's own
+//! 124 from a timeout reads one of those.
+
+use stockade::{ErrorKind, ExecStatus, NotStartedWhy};
+
+/// The program wrote more than `--max-output` allows and was ended.
+pub(crate) const OUTPUT_LIMIT: u8 = 123;
+/// The program ran longer than `--timeout` and was ended.
+pub(crate) const TIMED_OUT: u8 = 124;
+/// Stockade or the engine failed; the program may not have run.
+pub(crate) const FAILED: u8 = 125;
+/// The program exists and cannot be executed.
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
+/// The program does not exist.
+pub(crate) const NOT_FOUND: u8 = 127;
+/// What was asked for is refused; nothing was started.
+pub(crate) const REFUSED: u8 = 122;
+/// The arguments were not understood (as in sysexits.h).
+pub(crate) const USAGE: u8 = 64;
+/// Ctrl-C.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// For `--help`.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0..255  the program's own exit code, unchanged
+  128+N   the program was ended by signal N
+  64      the arguments were not understood
+  122     refused: what was asked for cannot be enforced or does not exist
+  123     the program wrote more than --max-output
+  124     the program ran longer than --timeout
+  125     stockade or the engine failed
+  126     the program cannot be executed
+  127     the program (or the working directory) does not exist
+  130     interrupted by Ctrl-C
+A line on standard error that starts with `stockade:` and --json tell a
+program's own code from one of these.";
+
+/// The code for the way a program ended.
+pub(crate) fn of_status(status: &ExecStatus) -> u8 {
+    match status {
+        ExecStatus::Exited(code) => low_byte(*code),
+        ExecStatus::Signaled(signal) => low_byte(128 + *signal),
+        ExecStatus::NotStarted(not_started) => match not_started.why {
+            NotStartedWhy::NotFound | NotStartedWhy::NoShell | NotStartedWhy::WorkingDirectory => {
+                NOT_FOUND
+            }
+            _ => NOT_EXECUTABLE,
+        },
+        ExecStatus::TimedOut => TIMED_OUT,
+        ExecStatus::OutputLimit => OUTPUT_LIMIT,
+        ExecStatus::Cancelled => INTERRUPTED,
+        _ => FAILED,
+    }
+}
+
+/// The code for an error.
+pub(crate) fn of_error(error: &stockade::Error) -> u8 {
+    match error.kind() {
+        ErrorKind::Refused => REFUSED,
+        ErrorKind::InvalidRequest => USAGE,
+        ErrorKind::Cancelled => INTERRUPTED,
+        _ => FAILED,
+    }
+}
+
+/// A process ends with one byte; the kernel cuts codes in the same way.
+fn low_byte(code: i32) -> u8 {
+    code.to_le_bytes()[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_of_a_program_passes_through() {
+        for code in 0..=255 {
+            assert_eq!(i32::from(of_status(&ExecStatus::Exited(code))), code);
+        }
+    }
+
+    #[test]
+    fn a_signal_is_128_and_its_number() {
+        assert_eq!(of_status(&ExecStatus::Signaled(9)), 137);
+        assert_eq!(of_status(&ExecStatus::Signaled(15)), 143);
+    }
+
+    #[test]
+    fn the_help_names_every_code() {
+        let codes =
+            [OUTPUT_LIMIT, TIMED_OUT, FAILED, NOT_EXECUTABLE, NOT_FOUND, REFUSED, USAGE, INTERRUPTED];
+        for code in codes {
+            assert!(HELP.lines().any(|line| line.trim_start().starts_with(&code.to_string())));
+        }
+    }
+}

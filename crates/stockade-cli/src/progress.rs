@@ -1,0 +1,23 @@
+//! What takes long, on standard error, for a person.
+
+use std::io::IsTerminal as _;
+
+use stockade_docker::{DockerConfig, Progress};
+
+use crate::args::Engine;
+use crate::say;
+
+/// The backend's configuration, with progress for whoever watches.
+pub(crate) fn config(engine: &Engine, quiet: bool) -> DockerConfig {
+    let config = DockerConfig::new(&engine.owner).docker_path(&engine.docker);
+    if quiet || !std::io::stderr().is_terminal() {
+        return config;
+    }
+    config.on_progress(|progress| match progress {
+        Progress::Pull { image, line } => say::line(&format!("pulling {image}: {line}")),
+        Progress::FillRuntime { volume } => {
+            say::line(&format!("bringing the guest runtime to the engine, once (volume {volume})"));
+        }
+        _ => {}
+    })
+}

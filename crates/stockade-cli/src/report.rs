@@ -1,0 +1,109 @@
+//! What `--json` prints: one object, whose fields only ever grow.
+
+use base64::Engine as _;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use stockade::{Call, Error, ExecOutcome, ExecRequest, ExecStatus};
+
+/// Rises when a field changes meaning or goes away.
+const VERSION: u32 = 1;
+
+/// The object for a command that was run.
+pub(crate) fn outcome(outcome: &ExecOutcome, request: &Echo, call: &Call, sandbox: &str) -> Value {
+    json!({
+        "version": VERSION,
+        "sandbox": sandbox,
+        "status": status(&outcome.status),
+        "out_of_memory": outcome.out_of_memory,
+        "truncated": outcome.truncated,
+        "stdout": bytes(&outcome.stdout),
+        "stderr": bytes(&outcome.stderr),
+        "seconds": {
+            "queued": outcome.times.queued.as_secs_f64(),
+            "wall": outcome.times.wall.as_secs_f64(),
+            "cpu_user": outcome.times.cpu_user.as_secs_f64(),
+            "cpu_system": outcome.times.cpu_system.as_secs_f64(),
+        },
+        "peak_memory": outcome.peak_memory,
+        "left_running": outcome.left_running,
+        "tree_ended": outcome.tree_ended,
+        "timeout_seconds": request.timeout,
+        "output_limit": request.output_limit,
+        "phases": phases(call),
+    })
+}
+
+/// The limits that were in force, for the report.
+pub(crate) struct Echo {
+    timeout: f64,
+    output_limit: u64,
+}
+
+impl Echo {
+    pub(crate) fn of(request: &ExecRequest) -> Self {
+        Self { timeout: request.timeout().as_secs_f64(), output_limit: request.output_limit() }
+    }
+
+    /// The program's own timeout.
+    pub(crate) fn timeout_seconds(&self) -> f64 {
+        self.timeout
+    }
+}
+
+/// The object for an error.
+pub(crate) fn error(error: &Error, call: Option<&Call>) -> Value {
+    json!({
+        "version": VERSION,
+        "error": {
+            "kind": error.kind().as_str(),
+            "refusal": error.refusal().map(|refusal| refusal.code()),
+            "operation": error.operation().as_str(),
+            "phase": error.phase().map(|phase| phase.as_str()),
+            "retry": error.retry().as_str(),
+            "message": error.to_string(),
+            "detail": error.detail(),
+            "left_behind": error.left_behind().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        },
+        "phases": call.map(phases),
+    })
+}
+
+/// The object for arguments that were not understood.
+pub(crate) fn usage(faults: &[String]) -> Value {
+    json!({
+        "version": VERSION,
+        "error": { "kind": "invalid_request", "message": faults.join("; "), "faults": faults },
+    })
+}
+
+fn status(status: &ExecStatus) -> Value {
+    match status {
+        ExecStatus::Exited(code) => json!({ "kind": "exited", "code": code }),
+        ExecStatus::Signaled(signal) => json!({ "kind": "signaled", "signal": signal }),
+        ExecStatus::NotStarted(not_started) => json!({
+            "kind": "not_started",
+            "why": not_started.why.as_str(),
+            "errno": not_started.errno,
+        }),
+        ExecStatus::TimedOut => json!({ "kind": "timed_out" }),
+        ExecStatus::OutputLimit => json!({ "kind": "output_limit" }),
+        ExecStatus::Cancelled => json!({ "kind": "cancelled" }),
+        _ => json!({ "kind": "lost" }),
+    }
+}
+
+/// Text as it is; anything else as `{"base64": …}`, so that nothing is lost.
+fn bytes(bytes: &Bytes) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => json!(text),
+        Err(_) => json!({ "base64": base64::engine::general_purpose::STANDARD.encode(bytes) }),
+    }
+}
+
+fn phases(call: &Call) -> Value {
+    let times = call.phases();
+    times
+        .iter()
+        .map(|time| json!({ "phase": time.phase.as_str(), "seconds": time.took.as_secs_f64() }))
+        .collect()
+}

@@ -1,0 +1,47 @@
+//! Between the program in the sandbox and our own standard streams.
+
+use futures_util::StreamExt as _;
+use stockade::exec::{ProcessOutput, ProcessStdin, StreamName};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+/// Copies our standard input to the program until either ends. Input that
+/// the program does not read is nobody's fault.
+pub(crate) async fn feed(mut program: ProcessStdin) {
+    let mut input = tokio::io::stdin();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match input.read(&mut buffer).await {
+            Ok(0) | Err(_) => break,
+            Ok(count) => {
+                if program.write_all(&buffer[..count]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+    // The end of input; a program that is gone does not need to hear it.
+    let _ = program.shutdown().await;
+}
+
+/// Copies the program's output to our own streams.
+///
+/// # Errors
+///
+/// When nobody reads ours any more.
+pub(crate) async fn pass_on(mut output: ProcessOutput) -> std::io::Result<()> {
+    let mut stdout = tokio::io::stdout();
+    let mut stderr = tokio::io::stderr();
+    while let Some(chunk) = output.next().await {
+        match chunk.stream {
+            StreamName::Stderr => {
+                stderr.write_all(&chunk.bytes).await?;
+                stderr.flush().await?;
+            }
+            _ => {
+                stdout.write_all(&chunk.bytes).await?;
+                stdout.flush().await?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! What a host chooses once, for all sandboxes of a backend.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a backend reaches its engine, and what it may spend.
+///
+/// Everything has a default but the owner; no configuration file and no
+/// variable of the environment is read but docker's own (`DOCKER_HOST`,
+/// `DOCKER_CONTEXT`, `DOCKER_CONFIG`, `DOCKER_CERT_PATH`,
+/// `DOCKER_TLS_VERIFY`), once, when the backend is bound.
+#[derive(Clone)]
+pub struct DockerConfig {
+    pub(crate) owner: String,
+    pub(crate) docker_path: PathBuf,
+    pub(crate) environment: Option<BTreeMap<OsString, OsString>>,
+    pub(crate) command_timeout: Duration,
+    pub(crate) pull_timeout: Duration,
+    pub(crate) in_flight: usize,
+    pub(crate) runtime: RuntimeSource,
+    pub(crate) progress: Option<ProgressSink>,
+}
+
+/// Where the guest runtime comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum RuntimeSource {
+    /// The binary that this build carries for the engine's platform.
+    #[default]
+    Carried,
+    /// A static binary of the engine's platform.
+    File(PathBuf),
+}
+
+/// Something that takes long enough for a person to wonder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Progress {
+    /// An image is being pulled; a line of the client's own report.
+    Pull {
+        /// The image.
+        image: String,
+        /// What the client says.
+        line: String,
+    },
+    /// The guest runtime is copied into a volume of the engine, once.
+    FillRuntime {
+        /// The volume.
+        volume: String,
+    },
+}
+
+type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
+
+impl DockerConfig {
+    /// Defaults, for one owner.
+    ///
+    /// The owner names the installation: two hosts with the same owner on one
+    /// engine share sandboxes and may remove each other's, two with different
+    /// owners never do. Any text that is not empty.
+    #[must_use]
+    pub fn new(owner: impl Into<String>) -> Self {
+        Self {
+            owner: owner.into(),
+            docker_path: PathBuf::from("docker"),
+            environment: None,
+            command_timeout: Duration::from_secs(60),
+            pull_timeout: Duration::from_secs(600),
+            in_flight: 8,
+            runtime: RuntimeSource::Carried,
+            progress: None,
+        }
+    }
+
+    /// The docker client: a name to look up in `PATH`, or a path. Default `docker`.
+    #[must_use]
+    pub fn docker_path(mut self, path: impl Into<PathBuf>) -> Self {
+        self.docker_path = path.into();
+        self
+    }
+
+    /// The environment to read docker's own settings from, instead of the
+    /// process's at the time of binding.
+    #[must_use]
+    pub fn environment(mut self, variables: BTreeMap<OsString, OsString>) -> Self {
+        self.environment = Some(variables);
+        self
+    }
+
+    /// Longest time for one docker command other than a pull. Default 60 s.
+    #[must_use]
+    pub fn command_timeout(mut self, timeout: Duration) -> Self {
+        self.command_timeout = timeout;
+        self
+    }
+
+    /// Longest time for one pull. Default 600 s.
+    #[must_use]
+    pub fn pull_timeout(mut self, timeout: Duration) -> Self {
+        self.pull_timeout = timeout;
+        self
+    }
+
+    /// How many docker processes may run at the same time; more wait.
+    /// Default 8: engines slow down sharply beyond about twenty.
+    #[must_use]
+    pub fn in_flight(mut self, most: usize) -> Self {
+        self.in_flight = most.max(1);
+        self
+    }
+
+    /// Where the guest runtime comes from. Default [`RuntimeSource::Carried`].
+    #[must_use]
+    pub fn runtime(mut self, source: RuntimeSource) -> Self {
+        self.runtime = source;
+        self
+    }
+
+    /// Told about what takes long. Called from the tasks that do the work, so
+    /// it must not block.
+    #[must_use]
+    pub fn on_progress(mut self, sink: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Arc::new(sink));
+        self
+    }
+
+    pub(crate) fn report(&self, progress: Progress) {
+        if let Some(sink) = &self.progress {
+            sink(progress);
+        }
+    }
+}
+
+/// Names what is set; values of the environment may be secret and stay out.
+impl fmt::Debug for DockerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DockerConfig")
+            .field("owner", &self.owner)
+            .field("docker_path", &self.docker_path)
+            .field("environment", &self.environment.as_ref().map(BTreeMap::len))
+            .field("command_timeout", &self.command_timeout)
+            .field("pull_timeout", &self.pull_timeout)
+            .field("in_flight", &self.in_flight)
+            .field("runtime", &self.runtime)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,197 @@
+//! One container as this process uses it: its channel, opened at first use
+//! and opened again when it ends, and the last resorts when a guest no longer
+//! answers.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use stockade::{Call, Error, ErrorKind, LeftBehind, Operation, Phase, Refusal};
+use tokio::time::timeout;
+
+use crate::channel::{Channel, Ended};
+use crate::engine::{Engine, lost};
+use crate::verify::{Expected, differences};
+
+/// How long a fresh relay may take until the hello of PID 1 has arrived. A
+/// `docker exec` takes 60 ms; a loaded engine some seconds.
+const HELLO: Duration = Duration::from_secs(20);
+
+/// How often a channel is opened anew, everything in the sandbox being killed
+/// before each further try, until the sandbox is given up.
+const TRIES: u32 = 3;
+
+/// A container, shared by every handle of this process.
+#[derive(Debug)]
+pub(crate) struct Session {
+    engine: Engine,
+    /// The engine's full id.
+    id: String,
+    name: String,
+    expected: Expected,
+    slot: tokio::sync::Mutex<Slot>,
+    /// Why the sandbox is of no use any more.
+    dead: Mutex<Option<String>>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    channel: Option<Channel>,
+    /// The count of kills in the last hello, to see that one took place.
+    kills: u64,
+}
+
+impl Session {
+    pub(crate) fn new(engine: Engine, id: String, name: String, expected: Expected) -> Self {
+        Self { engine, id, name, expected, slot: tokio::sync::Mutex::default(), dead: Mutex::default() }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the container was removed or given up by this process.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.lock_dead().is_some()
+    }
+
+    /// Takes note that the container is gone, or is about to be.
+    pub(crate) fn bury(&self, why: impl Into<String>) {
+        self.lock_dead().get_or_insert(why.into());
+    }
+
+    /// Whether a channel is open; its commands are in use.
+    pub(crate) async fn is_attached(&self) -> bool {
+        self.slot.lock().await.live().is_some()
+    }
+
+    /// The open channel, or a new one. The first hello is compared with the
+    /// plan before any guest code runs; a sandbox that is not what was asked
+    /// for is removed and refused.
+    ///
+    /// Cancel safe: a channel that is half open is closed.
+    pub(crate) async fn channel(&self, call: &Call) -> Result<Channel, Error> {
+        let mut slot = self.slot.lock().await;
+        self.check_alive()?;
+        if let Some(channel) = slot.live() {
+            return Ok(channel);
+        }
+        slot.channel = None;
+        call.enter(Phase::Channel);
+        let mut last = Ended::Closed;
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                self.engine.signal(call, &self.id, "USR1").await?;
+            }
+            match self.open(call).await? {
+                Ok(channel) => return self.accept(call, &mut slot, channel).await,
+                Err(ended) => last = ended,
+            }
+            // A relay that ended may mean that the whole sandbox did.
+            self.check_running(call).await?;
+        }
+        let why = format!("its guest runtime did not answer: {last}");
+        Err(self.give_up(&why).await)
+    }
+
+    /// Kills every process of the sandbox from outside, which works even when
+    /// no exec can be started, and proves it on a fresh channel. After an
+    /// error the sandbox has been given up.
+    pub(crate) async fn kill_everything(&self, call: &Call) -> Result<(), Error> {
+        let mut slot = self.slot.lock().await;
+        self.check_alive()?;
+        let before = slot.kills;
+        slot.channel = None;
+        for _ in 0..TRIES {
+            self.engine.signal(call, &self.id, "USR1").await?;
+            if let Ok(channel) = self.open(call).await? {
+                let hello = channel.hello();
+                let proved = hello.kill_generation > before && hello.live_runs == 0;
+                slot.kills = hello.kill_generation;
+                slot.channel = Some(channel);
+                if proved {
+                    return Ok(());
+                }
+            }
+            self.check_running(call).await?;
+        }
+        Err(self.give_up("not everything in it could be killed").await)
+    }
+
+    /// Removes the container because nothing can be promised about it any
+    /// more, and says so.
+    pub(crate) async fn give_up(&self, why: &str) -> Error {
+        self.bury(why);
+        let call = Call::with_timeout(self.engine.cleanup_window());
+        let error = Error::new(ErrorKind::Lost, Operation::Exec)
+            .message(format!("sandbox {} was given up: {why}; acquire it again", self.name))
+            .phase(Phase::Channel);
+        match self.engine.remove(&call, std::slice::from_ref(&self.id)).await {
+            Ok(()) => error.build(),
+            Err(removal) => error
+                .left_behind(LeftBehind::container(&self.name))
+                .detail(removal.to_string())
+                .build(),
+        }
+    }
+
+    async fn open(&self, call: &Call) -> Result<Result<Channel, Ended>, Error> {
+        let relay = self.engine.attach(call, &self.id).await?;
+        let (from, to, keep) = relay.into_parts();
+        let opened = timeout(HELLO.min(call.remaining()), Channel::open(from, to, keep));
+        tokio::select! {
+            opened = opened => Ok(opened.unwrap_or(Err(Ended::Silent))),
+            interruption = call.interrupted() => {
+                Err(Error::interrupted(interruption, Operation::Exec).phase(Phase::Channel).build())
+            }
+        }
+    }
+
+    async fn accept(
+        &self,
+        call: &Call,
+        slot: &mut Slot,
+        channel: Channel,
+    ) -> Result<Channel, Error> {
+        let hello = channel.hello();
+        let found = differences(&self.expected, hello);
+        if !found.is_empty() {
+            let error = self.give_up("it is not what was asked for").await;
+            let refusal = Refusal::NotAsPlanned { differences: found };
+            return Err(Error::refused(Operation::Acquire, refusal).source(error).build());
+        }
+        slot.kills = hello.kill_generation;
+        slot.channel = Some(channel.clone());
+        call.enter(Phase::Run);
+        Ok(channel)
+    }
+
+    /// An error when the engine says that the container does not run.
+    async fn check_running(&self, call: &Call) -> Result<(), Error> {
+        if self.engine.is_running(call, &self.id).await? {
+            return Ok(());
+        }
+        self.bury("its container has ended");
+        self.check_alive()
+    }
+
+    fn check_alive(&self) -> Result<(), Error> {
+        match &*self.lock_dead() {
+            None => Ok(()),
+            Some(why) => Err(lost(&self.name, why)),
+        }
+    }
+
+    fn lock_dead(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.dead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    fn live(&self) -> Option<Channel> {
+        self.channel.clone().filter(|channel| channel.ended().is_none())
+    }
+}

@@ -1,0 +1,136 @@
+//! From a spec to the options of one `docker run`, or to a refusal. Pure.
+
+mod engine;
+mod environment;
+mod mounts;
+mod user;
+
+use std::time::Duration;
+
+use docker_driver::{EngineFacts, Mount};
+use stockade::spec::{Hardening, Storage};
+use stockade::{Refusal, SandboxSpec};
+
+use crate::definition::Definition;
+use crate::image::ImageFacts;
+use crate::verify::Expected;
+
+pub(crate) use environment::Environment;
+pub(crate) use user::User;
+
+/// Where the guest runtime is mounted.
+pub(crate) const RUNTIME_DIR: &str = "/.stockade";
+/// The guest runtime's binary.
+pub(crate) const GUEST: &str = "/.stockade/guest";
+/// The one path of an image that is hidden even when it has content.
+pub(crate) const TMP: &str = "/tmp";
+
+/// Where the guest runtime is, and which build it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RuntimeAt<'a> {
+    pub(crate) volume: &'a str,
+    pub(crate) digest: &'a str,
+}
+
+/// Everything about a container that the spec, the image and the engine decide.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) image_id: String,
+    pub(crate) user: User,
+    pub(crate) read_only_root: bool,
+    pub(crate) mounts: Vec<Mount>,
+    pub(crate) environment: Environment,
+    pub(crate) memory: u64,
+    pub(crate) pids: u64,
+    pub(crate) milli_cpus: u64,
+    pub(crate) shm: u64,
+    pub(crate) open_files: (u64, u64),
+    pub(crate) work_dir: String,
+    pub(crate) idle_limit: Duration,
+    pub(crate) max_age: Duration,
+    pub(crate) definition: Definition,
+    pub(crate) expected: Expected,
+}
+
+/// Plans the container of a spec that was admitted.
+///
+/// # Errors
+///
+/// The reason why this image on this engine cannot be served as asked.
+pub(crate) fn plan(
+    spec: &SandboxSpec,
+    image: &ImageFacts,
+    facts: &EngineFacts,
+    runtime: RuntimeAt<'_>,
+) -> Result<Plan, Refusal> {
+    engine::check(spec, facts)?;
+    let user = user::choose(spec.hardening(), image)?;
+    let volumes = mounts::declared_volumes(spec, image)?;
+    mounts::check_work_dir(spec, image)?;
+    let mounts = mounts::all(spec, &user, &volumes, facts, runtime);
+    let environment = environment::of(spec, image, &user);
+    let limits = spec.limits();
+    let read_only_root = spec.hardening() == Hardening::Strict;
+    let expected = Expected {
+        runtime_digest: runtime.digest.to_owned(),
+        uid: user.uid,
+        gid: user.gid,
+        memory: limits.memory,
+        pids: limits.pids,
+        milli_cpus: limits.milli_cpus,
+        open_files_soft: limits.open_files_soft,
+        open_files_hard: limits.open_files_hard,
+        read_only_root,
+        tmpfs: mounts::sizes(spec, &volumes),
+        runtime_dir: RUNTIME_DIR.to_owned(),
+    };
+    let definition = definition(spec, image, &user, &environment, runtime);
+    Ok(Plan {
+        image_id: image.id.clone(),
+        read_only_root,
+        mounts,
+        environment,
+        memory: limits.memory,
+        pids: limits.pids,
+        milli_cpus: limits.milli_cpus,
+        shm: limits.shm_bytes,
+        open_files: (limits.open_files_soft, limits.open_files_hard),
+        work_dir: spec.work_dir().as_str().to_owned(),
+        idle_limit: spec.idle_limit(),
+        max_age: spec.max_age(),
+        user,
+        definition,
+        expected,
+    })
+}
+
+/// Labels of the caller are left out: they say what a sandbox is for, not
+/// what it is.
+fn definition(
+    spec: &SandboxSpec,
+    image: &ImageFacts,
+    user: &User,
+    environment: &Environment,
+    runtime: RuntimeAt<'_>,
+) -> Definition {
+    let limits = spec.limits();
+    let storage = match spec.storage() {
+        Storage::Root => "root",
+        Storage::Disk => "disk",
+        _ => "tmpfs",
+    };
+    let mut definition = Definition::default();
+    definition.part("image", [image.id.as_str()]);
+    definition.part("user", [user.to_string().as_str()]);
+    definition.part("hardening", [spec.hardening().as_str()]);
+    definition.part("limits", [format!("{limits:?}").as_str()]);
+    let pairs = environment.pairs();
+    definition.part("env", pairs.flat_map(|(name, value)| [name, value]));
+    definition.part("work_dir", [spec.work_dir().as_str(), storage]);
+    definition.part("egress", [spec.egress().mode().as_str()]);
+    definition.part("runtime", [runtime.digest]);
+    let lifetimes = format!("{:?} {:?}", spec.idle_limit(), spec.max_age());
+    definition.part("lifetimes", [lifetimes.as_str()]);
+    definition.part("execution_contract", spec.execution_contract());
+    definition
+}

@@ -1,0 +1,112 @@
+//! What is mounted into a sandbox, and what must not be hidden by it.
+
+use docker_driver::{EngineFacts, Mount, TmpfsVolume};
+use stockade::spec::Storage;
+use stockade::{Refusal, SandboxSpec};
+use stockade_wire::message::PathKind;
+
+use super::{RUNTIME_DIR, RuntimeAt, TMP, User};
+use crate::image::ImageFacts;
+use crate::names::label;
+
+/// Bytes of the tmpfs that stands in for an empty volume which an image
+/// declares: the engine would make one on its disk, without a bound or a label.
+const DECLARED_VOLUME: u64 = 64 * 1024 * 1024;
+
+/// The volumes that the image declares and that need a mount of ours.
+pub(super) fn declared_volumes(
+    spec: &SandboxSpec,
+    image: &ImageFacts,
+) -> Result<Vec<String>, Refusal> {
+    let mut paths = Vec::new();
+    for path in &image.volumes {
+        let path = path.trim_end_matches('/');
+        let taken = path == spec.work_dir().as_str() || path == TMP;
+        match image.at(path).map(|facts| facts.what) {
+            _ if taken => {}
+            None | Some(PathKind::Absent | PathKind::EmptyDirectory) => paths.push(path.to_owned()),
+            Some(_) => return Err(Refusal::ImageVolume { path: path.to_owned() }),
+        }
+    }
+    let volumes = u64::try_from(paths.len()).unwrap_or(u64::MAX);
+    memory_rule(spec, volumes.saturating_mul(DECLARED_VOLUME))?;
+    Ok(paths)
+}
+
+/// A mount never hides what the image has at that path.
+pub(super) fn check_work_dir(spec: &SandboxSpec, image: &ImageFacts) -> Result<(), Refusal> {
+    let path = spec.work_dir().as_str();
+    let found = image.at(path).map_or(PathKind::Other, |facts| facts.what);
+    let path = path.to_owned();
+    match (spec.storage(), found) {
+        (Storage::Root, PathKind::EmptyDirectory | PathKind::Directory) => Ok(()),
+        (Storage::Root, _) => Err(Refusal::WorkDirNotDirectory { path }),
+        (_, PathKind::Absent | PathKind::EmptyDirectory) => Ok(()),
+        (_, PathKind::Directory) => Err(Refusal::WorkDirHidesContent { path }),
+        _ => Err(Refusal::WorkDirNotDirectory { path }),
+    }
+}
+
+/// Every mount of the container.
+pub(super) fn all(
+    spec: &SandboxSpec,
+    user: &User,
+    volumes: &[String],
+    engine: &EngineFacts,
+    runtime: RuntimeAt<'_>,
+) -> Vec<Mount> {
+    let limits = spec.limits();
+    let mut mounts = vec![Mount::volume(runtime.volume, RUNTIME_DIR).read_only()];
+    if spec.storage() == Storage::Tmpfs {
+        mounts.push(work(spec, user, engine));
+    }
+    mounts.push(Mount::tmpfs(TMP, limits.tmp_bytes, 0o1777));
+    mounts.extend(volumes.iter().map(|path| Mount::tmpfs(path, DECLARED_VOLUME, 0o1777)));
+    mounts
+}
+
+/// Each tmpfs and its size in bytes, as the hello must name them.
+pub(super) fn sizes(spec: &SandboxSpec, volumes: &[String]) -> Vec<(String, u64)> {
+    let limits = spec.limits();
+    let mut sizes = vec![(TMP.to_owned(), limits.tmp_bytes)];
+    if spec.storage() == Storage::Tmpfs {
+        sizes.push((spec.work_dir().as_str().to_owned(), limits.work_bytes));
+    }
+    sizes.extend(volumes.iter().map(|path| (path.clone(), DECLARED_VOLUME)));
+    sizes
+}
+
+/// A local volume backed by tmpfs, and not `--tmpfs`: the engine's own copies
+/// see into a volume, and not into a tmpfs of the container. It is anonymous,
+/// so that it goes with its container whoever ends that.
+fn work(spec: &SandboxSpec, user: &User, engine: &EngineFacts) -> Mount {
+    let limits = spec.limits();
+    // With remapped user namespaces the mount's ids are the daemon's, so that
+    // an owner would be somebody else; everybody may write instead.
+    let owner = (!engine.user_namespaces).then_some((user.uid, user.gid));
+    Mount::tmpfs_volume(TmpfsVolume {
+        path: spec.work_dir().as_str().to_owned(),
+        bytes: limits.work_bytes,
+        inodes: limits.work_inodes,
+        owner,
+        mode: if owner.is_some() { 0o700 } else { 0o1777 },
+        labels: vec![(label::ROLE.to_owned(), "work".to_owned())],
+    })
+}
+
+/// The contract checks the rule for what the spec itself asks for; what an
+/// image adds is known here only.
+fn memory_rule(spec: &SandboxSpec, more: u64) -> Result<(), Refusal> {
+    if more == 0 {
+        return Ok(());
+    }
+    let limits = spec.limits();
+    let work = if spec.storage() == Storage::Tmpfs { limits.work_bytes } else { 0 };
+    let needed = [work, limits.tmp_bytes, limits.shm_bytes, more, stockade::limits::MEMORY_FLOOR]
+        .into_iter()
+        .fold(0_u64, u64::saturating_add);
+    if limits.memory < needed {
+        return Err(Refusal::MemoryRule { memory: limits.memory, needed });
+    }
+    Ok(())
+}
