@@ -4,7 +4,7 @@
 //! machine makes the bootstraps of xtask work too.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -177,6 +177,24 @@ pub(crate) fn install(program: &str, package: &str) -> Result<()> {
         "{package} is installed, but {program} is not on PATH"
     );
     Ok(())
+}
+
+/// Fetches a package, without installing it, into an empty folder and returns its file.
+pub(crate) fn download(package: &str, folder: &Path) -> Result<PathBuf> {
+    let download = Program::new("apt-get")
+        .args(["-qq", "-o=APT::Sandbox::User=root", "download", package])
+        .folder(folder);
+    if download.read().is_err() {
+        update()?;
+        download.read()?;
+    }
+    let mut entries = fs::read_dir(folder).with_context(|| format!("{}", folder.display()))?;
+    let entry = entries
+        .next()
+        .with_context(|| format!("apt-get fetched no {package}"))?;
+    Ok(entry
+        .with_context(|| format!("reading {}", folder.display()))?
+        .path())
 }
 
 fn update() -> Result<()> {

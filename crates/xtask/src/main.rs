@@ -1,15 +1,37 @@
-//! What a developer types: engine, images, test.
+//! What a developer types: everything that is done with this repository, as `cargo xtask …`.
+//!
+//! Tests, demo and benches run against a real engine, with images and data that xtask prepares
+//! (see the modules `engine`, `images` and `dataset`). They find them through these variables:
+//!
+//! | variable | value |
+//! |---|---|
+//! | `STOCKADE_TEST_ENGINE` | `1`: there is an engine, and a test that needs one must not pass without |
+//! | `DOCKER_HOST` | its endpoint; unset where the client's own default is the engine |
+//! | `PATH` | begins with the folder of a docker client where the host has none that is new enough |
+//! | `STOCKADE_TEST_IMAGE_<NAME>` | an image of `images/`: `PYTHON`, `EMPTY`, `UID_12345`, `MISSING_USER`, `VOLUME`, `VOLUME_CONTENT`, `ENTRYPOINT_FALSE`, `WORKDIR_CONTENT`, `ARM64` |
+//! | `STOCKADE_TEST_DATA` | the path of a public data set: comma-separated values with one line of titles and more than 10,000 rows |
+//! | `STOCKADE_TEST_XTASK` | the path of xtask; set only where the engine is a provisioned one, so that `$STOCKADE_TEST_XTASK engine restart [--live-restore\|--no-live-restore] [--kill]` may be run |
+//!
+//! `cargo xtask env` prints them for a shell.
 
 mod apt;
 mod bootstrap;
 mod cache;
+mod dataset;
 mod engine;
+mod environment;
+mod images;
 mod process;
 mod progress;
+mod test;
+mod workspace;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::{Parser, Subcommand};
+
+use cache::Cache;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -23,13 +45,24 @@ struct Xtask {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Check everything that must hold before a change lands
+    Test(test::TestArgs),
     /// The engine that demo and tests run against
     Engine(engine::EngineArgs),
+    /// Make the guest images and load them into the engine
+    Images,
+    /// Prepare engine, images and data, and print the variables that lead tests to them
+    ///
+    /// For a shell: eval "$(cargo xtask env)"
+    Env,
 }
 
 fn main() -> ExitCode {
     let result = match Xtask::parse().command {
+        Command::Test(args) => test::run(&args),
         Command::Engine(args) => engine::run(args),
+        Command::Images => make_images(),
+        Command::Env => print_environment(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -38,4 +71,20 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn make_images() -> Result<()> {
+    let cache = Cache::open()?;
+    let engine = engine::up(&cache)?;
+    images::ensure(&cache, &engine)
+}
+
+fn print_environment() -> Result<()> {
+    let cache = Cache::open()?;
+    let engine = engine::up(&cache)?;
+    test::prepare(&cache, &engine)?;
+    progress::answer(environment::script(&environment::variables(
+        &cache, &engine,
+    )?));
+    Ok(())
 }

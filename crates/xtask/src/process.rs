@@ -15,8 +15,7 @@ use crate::progress::Stopwatch;
 
 /// A program to run: an inert value that can be printed before it runs and after it failed.
 ///
-/// Nothing started from here reads the terminal: standard input is empty unless [`Program::feed`]
-/// gives a file.
+/// Nothing started from here reads the terminal: standard input is empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     name: OsString,
@@ -24,7 +23,6 @@ pub(crate) struct Program {
     env: Vec<(OsString, OsString)>,
     only_env: bool,
     folder: Option<PathBuf>,
-    stdin: Option<PathBuf>,
     deadline: Option<Duration>,
 }
 
@@ -44,7 +42,6 @@ impl Program {
             env: Vec::new(),
             only_env: false,
             folder: None,
-            stdin: None,
             deadline: None,
         }
     }
@@ -75,12 +72,6 @@ impl Program {
     /// Runs in this folder.
     pub(crate) fn folder(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.to_owned());
-        self
-    }
-
-    /// Gives the program this file as standard input.
-    pub(crate) fn feed(mut self, file: &Path) -> Self {
-        self.stdin = Some(file.to_owned());
         self
     }
 
@@ -195,14 +186,8 @@ impl Program {
     }
 
     fn spawn(&self, stdout: Stdio, stderr: Stdio) -> Result<Child> {
-        let stdin = match &self.stdin {
-            Some(path) => File::open(path)
-                .with_context(|| format!("opening {}", path.display()))?
-                .into(),
-            None => Stdio::null(),
-        };
         let mut command = self.command();
-        command.stdin(stdin).stdout(stdout).stderr(stderr);
+        command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
         command
             .spawn()
             .with_context(|| format!("cannot start `{self}`"))
