@@ -60,7 +60,7 @@ fn carry() -> Result<(), Box<dyn Error>> {
         _ => build(&out)?,
     };
     let carried = match binary {
-        Some(binary) => entry(&binary, &out.join("guest"))?,
+        Some(binary) => entry(&binary, &out.join("stockade-guest"))?,
         None => String::new(),
     };
     let source = format!("const CARRIED: &[CarriedRuntime] = &[{carried}];\n");
