@@ -270,6 +270,8 @@ impl Error {
 
 impl ErrorBuilder {
     /// What is wrong and what to do: a lower-case fragment on one line.
+    ///
+    /// Not shown for a refusal and for faults, which speak for themselves.
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.0.message = message.into();
         self
@@ -355,7 +357,25 @@ impl Inner {
         if !self.message.is_empty() {
             return self.message.clone();
         }
-        self.kind.to_string()
+        self.kind.description().to_owned()
+    }
+}
+
+impl ErrorKind {
+    /// What it means, for an error that says nothing else.
+    const fn description(self) -> &'static str {
+        match self {
+            Self::Refused => "the spec cannot be served as it stands",
+            Self::InvalidRequest => "the request is not valid",
+            Self::Unavailable => "what does the work is not there or does not answer",
+            Self::NotFound => "what was named does not exist",
+            Self::Conflict => "it is in use",
+            Self::LimitExceeded => "a limit was reached",
+            Self::TimedOut => "the call's deadline passed; give it more time",
+            Self::Cancelled => "the call was cancelled",
+            Self::Lost => "the sandbox, or the way to it, is gone; acquire it again",
+            Self::Internal => "an error that should not happen; please report it",
+        }
     }
 }
 
@@ -370,15 +390,39 @@ impl LeftBehind {
     }
 }
 
+/// One line: the operation, its phase, what is wrong and what to do, and what
+/// was left behind.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0.operation, self.0.what())
+        f.write_str(&self.0.operation.as_str().replace('_', " "))?;
+        if let Some(phase) = self.0.phase {
+            write!(f, " ({phase})")?;
+        }
+        write!(f, ": {}", one_line(&self.0.what()))?;
+        for left in &self.0.left_behind {
+            write!(f, "; left behind: {left}")?;
+        }
+        Ok(())
     }
 }
 
+/// Several lines: everything that is known, the errors underneath included.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
+        writeln!(f, "{self}")?;
+        write!(f, "  kind: {}, retry: {}", self.kind(), self.retry())?;
+        if let Some(refusal) = self.refusal() {
+            write!(f, ", refusal: {}", refusal.code())?;
+        }
+        let mut source = StdError::source(self);
+        while let Some(error) = source {
+            write!(f, "\n  because: {}", one_line(&error.to_string()))?;
+            source = error.source();
+        }
+        for line in self.detail().lines() {
+            write!(f, "\n  | {}", one_line(line))?;
+        }
+        Ok(())
     }
 }
 
@@ -400,6 +444,29 @@ impl fmt::Debug for ErrorBuilder {
     }
 }
 
+/// Such as `container stockade-0123456789ab (reaping removes it)`.
+impl fmt::Display for LeftBehind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            what,
+            name,
+            removal,
+        } = self;
+        write!(f, "{what} {} ({removal})", one_line(name))
+    }
+}
+
+impl fmt::Display for Removal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scheduled => f.write_str("removal goes on"),
+            Self::ByItself { within } => write!(f, "ends by itself within {within:?}"),
+            Self::ByReap => f.write_str("reaping removes it"),
+            Self::ByHand { how } => write!(f, "remove it with `{}`", one_line(how)),
+        }
+    }
+}
+
 impl From<ErrorBuilder> for Error {
     fn from(builder: ErrorBuilder) -> Self {
         builder.build()
@@ -416,6 +483,11 @@ impl From<SpecErrors> for Error {
     fn from(errors: SpecErrors) -> Self {
         Self::invalid(Operation::BuildSpec, errors.into_faults())
     }
+}
+
+/// Text without line breaks and other control characters.
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
 }
 
 /// Most bytes of [`Error::detail`].

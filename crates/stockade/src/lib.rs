@@ -1,4 +1,48 @@
-//! The contract of a sandbox for untrusted code: keys, specs, refusals, backends and their handles.
+//! The contract of a sandbox for untrusted code: keys, specs, refusals,
+//! backends and their handles.
+//!
+//! A caller says what a sandbox must be ([`SandboxSpec`]) and whose it is
+//! ([`SandboxKey`]); a [`Backend`] serves exactly that or refuses with a typed
+//! reason ([`Refusal`]) before anything exists, and answers with a
+//! [`Sandbox`], in which commands run ([`ExecRequest`], [`ExecOutcome`],
+//! [`Process`]). Everything happens under a [`Call`], which has one deadline.
+//!
+//! What a guest's program does is a value ([`ExecStatus`]); an [`Error`] means
+//! that the sandbox could not do its job, and says whether trying again can
+//! help and what, if anything, was left behind.
+//!
+//! There is no docker, no process and no network in this crate. Backends
+//! implement [`Backend`] and [`Instance`]; [`memory`] has one for tests:
+//!
+//! ```
+//! use std::time::Duration;
+//! use stockade::memory::MemoryBackend;
+//! use stockade::{Backend, Call, ExecRequest, Image, SandboxKey, SandboxSpec, Stdin};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), stockade::Error> {
+//! let backend = MemoryBackend::new().with_program("shout", async |mut guest| {
+//!     let text = guest.read_to_end().await;
+//!     guest.print(text.to_ascii_uppercase()).await;
+//!     0
+//! });
+//! let spec = SandboxSpec::builder("example").image(Image::reference("any")).build()?;
+//! let key = SandboxKey::new("tenant", "conversation", "agent");
+//!
+//! let call = Call::with_timeout(Duration::from_secs(30));
+//! let sandbox = backend.acquire(&call, &key, &spec).await?;
+//! assert!(sandbox.freshly_created());
+//!
+//! let request = ExecRequest::argv(["shout"]).stdin(Stdin::bytes("hello")).build()?;
+//! let outcome = sandbox.exec(&call, request).await?;
+//! assert!(outcome.success());
+//! assert_eq!(outcome.stdout_text(), "HELLO");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The types of other crates that are part of this API: `bytes::Bytes`,
+//! tokio's `AsyncRead` and `AsyncWrite`, and `Stream` of `futures-core`.
 
 #![forbid(unsafe_code)]
 
@@ -7,12 +51,14 @@ pub mod backend;
 pub mod call;
 pub mod declarations;
 pub mod disposal;
+mod encoded;
 pub mod error;
 pub mod exec;
 mod fault;
 pub mod instance;
 pub mod key;
 pub mod limits;
+pub mod memory;
 pub mod refusal;
 pub mod spec;
 mod text;

@@ -1,5 +1,6 @@
 //! What a sandbox may use, and what a transfer may move.
 
+use crate::spec::Storage;
 use crate::vocabulary::TransferDirection;
 
 /// One mebibyte, in bytes.
@@ -76,6 +77,21 @@ impl Default for ResourceLimits {
             open_files_soft: 1024,
             open_files_hard: 4096,
         }
+    }
+}
+
+impl ResourceLimits {
+    /// Bytes of memory that these limits need with a work directory of this
+    /// storage: every tmpfs full, and [`MEMORY_FLOOR`] for programs.
+    #[must_use]
+    pub fn least_memory(&self, storage: Storage) -> u64 {
+        let work = match storage {
+            Storage::Tmpfs => self.work_bytes,
+            Storage::Root | Storage::Disk => 0,
+        };
+        work.saturating_add(self.tmp_bytes)
+            .saturating_add(self.shm_bytes)
+            .saturating_add(MEMORY_FLOOR)
     }
 }
 

@@ -28,6 +28,7 @@ pub trait Word: Copy + Eq + fmt::Display + sealed::Sealed + 'static {
     fn index(self) -> u32;
 }
 
+#[expect(unnameable_types, reason = "sealed on purpose")]
 pub(crate) mod sealed {
     /// Keeps [`super::Word`] to this crate.
     pub trait Sealed {}

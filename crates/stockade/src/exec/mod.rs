@@ -2,12 +2,15 @@
 
 mod check;
 mod collect;
+mod feed;
+mod keep;
 mod outcome;
 mod process;
 mod request;
 
+pub use self::check::REQUEST_BYTES;
 pub use self::collect::COLLECT_CEILING;
-pub(crate) use self::collect::collect;
+pub(crate) use self::collect::{Bounds, collect};
 pub use self::outcome::{
     ExecOutcome, ExecStatus, ExecTimes, Gap, NotStarted, NotStartedWhy, ProcessExit,
 };

@@ -25,7 +25,8 @@ pub struct ExecOutcome {
     pub stdout_gap: Option<Gap>,
     /// Where bytes of standard error were left out.
     pub stderr_gap: Option<Gap>,
-    /// Whether output was left out.
+    /// Whether output was left out. A command that was ended at its limit may
+    /// have written more than a gap tells, or than was ever sent.
     pub truncated: bool,
     /// How long it took.
     pub times: ExecTimes,
@@ -136,7 +137,7 @@ pub struct ExecTimes {
 pub struct Gap {
     /// Bytes kept before it.
     pub at: usize,
-    /// Bytes left out; at least this many when the command was ended for its output.
+    /// Bytes left out, as far as they are known.
     pub bytes: u64,
 }
 

@@ -2,6 +2,8 @@
 
 mod display;
 
+use std::time::Duration;
+
 use crate::error::Retry;
 use crate::key::BackendName;
 use crate::limits::TransferLimits;
@@ -245,10 +247,10 @@ pub enum IdentityMismatch {
     },
     /// It is kept longer than the spec accepts.
     Retention {
-        /// The longest that is accepted, in seconds.
-        most_seconds: u64,
-        /// The backend's, in seconds.
-        given_seconds: u64,
+        /// The longest that is accepted.
+        most: Duration,
+        /// The backend's.
+        given: Duration,
     },
     /// It takes effect through other channels than the spec's rules use.
     Channels {

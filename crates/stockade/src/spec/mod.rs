@@ -2,6 +2,7 @@
 
 mod builder;
 mod check;
+mod drift;
 mod egress;
 mod image;
 mod parts;
@@ -13,6 +14,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub use self::builder::{IDLE_LIMIT, IDLE_LIMIT_OF_CALL, MAX_AGE, MAX_AGE_CEILING, SpecBuilder};
+pub use self::check::ENVIRONMENT_BYTES;
 pub use self::egress::Egress;
 pub use self::image::{Digest, Image, ImageSource, InvalidImagePart, Platform, PullPolicy};
 pub use self::parts::{
