@@ -1,0 +1,90 @@
+//! Every process that was started, counted exactly.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Most records that are kept; counts are kept for ever.
+const RECORDS: usize = 1024;
+
+/// Counts and records of the docker processes of one bound client.
+#[derive(Debug, Default)]
+pub struct InvocationLog(Mutex<Log>);
+
+#[derive(Debug, Default)]
+struct Log {
+    counts: Counts,
+    records: VecDeque<Invocation>,
+}
+
+/// How many processes were started, by the verb's name.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Counts(BTreeMap<&'static str, u64>);
+
+/// One process that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Invocation {
+    /// The verb's name.
+    pub verb: &'static str,
+    /// How long it waited for its place among the processes in flight.
+    pub queued: Duration,
+    /// How long it ran.
+    pub ran: Duration,
+    /// How it ended, in one word: `ok`, or the kind of the error.
+    pub outcome: String,
+}
+
+impl InvocationLog {
+    /// The counts so far. A process counts when it is started.
+    pub fn counts(&self) -> Counts {
+        self.lock().counts.clone()
+    }
+
+    /// The last processes that have ended, oldest first, 1024 at most.
+    pub fn recent(&self) -> Vec<Invocation> {
+        self.lock().records.iter().cloned().collect()
+    }
+
+    pub(crate) fn started(&self, verb: &'static str) {
+        *self.lock().counts.0.entry(verb).or_default() += 1;
+    }
+
+    pub(crate) fn ended(&self, invocation: Invocation) {
+        let records = &mut self.lock().records;
+        if records.len() == RECORDS {
+            records.pop_front();
+        }
+        records.push_back(invocation);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Log> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counts {
+    /// The count of one verb.
+    pub fn of(&self, verb: &str) -> u64 {
+        self.0.get(verb).copied().unwrap_or(0)
+    }
+
+    /// All processes.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// What was started since an earlier snapshot of the same log.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let newer = self
+            .0
+            .iter()
+            .map(|(verb, count)| (*verb, count - earlier.of(verb)));
+        Self(newer.filter(|(_, count)| *count > 0).collect())
+    }
+
+    /// Each verb that was called, with its count.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.0.iter().map(|(verb, count)| (*verb, *count))
+    }
+}

@@ -1,0 +1,59 @@
+//! Copying into containers.
+
+use bytes::Bytes;
+
+use crate::argv::{Argv, ContainerPath, ContainerRef, Destination, StandardInput};
+use crate::undo::Undo;
+use crate::verb::{Effect, Input, Mutation, Output, ParseError, Subject, Verb};
+
+/// `docker cp -`: unpacks a tar stream into a directory of a container, which
+/// need not run. Owners and permissions are those of the stream.
+///
+/// It is not undone: what it writes ends with the container or the volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyIn {
+    container: ContainerRef,
+    directory: ContainerPath,
+    tar: Bytes,
+}
+
+impl CopyIn {
+    /// Unpacks this stream into this directory.
+    pub fn new(container: impl Into<ContainerRef>, directory: ContainerPath, tar: Bytes) -> Self {
+        Self {
+            container: container.into(),
+            directory,
+            tar,
+        }
+    }
+}
+
+impl Verb for CopyIn {
+    type Answer = ();
+    const NAME: &'static str = "cp in";
+
+    fn argv(&self) -> Argv {
+        Argv::new(&["cp"])
+            .flag("quiet")
+            .positional(&StandardInput)
+            .positional(&Destination(&self.container, &self.directory))
+    }
+
+    fn parse(&self, _: &Output) -> Result<(), ParseError> {
+        Ok(())
+    }
+
+    fn stdin(&self) -> Input {
+        Input::Bytes(self.tar.clone())
+    }
+
+    fn subject(&self) -> Option<Subject> {
+        Some(Subject::Container(self.container.clone()))
+    }
+}
+
+impl Mutation for CopyIn {
+    fn undo(&self, _: Effect<'_, ()>) -> Undo {
+        Undo::Nothing
+    }
+}
