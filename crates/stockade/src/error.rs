@@ -369,7 +369,7 @@ impl ErrorKind {
             Self::InvalidRequest => "the request is not valid",
             Self::Unavailable => "what does the work is not there or does not answer",
             Self::NotFound => "what was named does not exist",
-            Self::Conflict => "it is in use",
+            Self::Conflict => "it is in use; try again when it is idle",
             Self::LimitExceeded => "a limit was reached",
             Self::TimedOut => "the call's deadline passed; give it more time",
             Self::Cancelled => "the call was cancelled",

@@ -33,8 +33,8 @@ pub trait Instance: Send + Sync + 'static {
     /// Starts a command.
     ///
     /// - Requires: the request's standard input is
-    ///   [`Stdin::Closed`](exec::Stdin::Closed) or
-    ///   [`Stdin::Piped`](exec::Stdin::Piped); [`Sandbox::spawn`] feeds what
+    ///   [`Stdin::Closed`] or
+    ///   [`Stdin::Piped`]; [`Sandbox::spawn`] feeds what
     ///   else there is.
     /// - Behaviour: a program that cannot be started is no error, but a
     ///   process whose status is [`NotStarted`](exec::ExecStatus::NotStarted).

@@ -15,6 +15,12 @@ pub const MEMORY_FLOOR: u64 = 64 * MIB;
 /// What one sandbox may use. The defaults are the ones of `Strict`.
 ///
 /// Swap is always off and core dumps are always empty, so neither is a field.
+///
+/// ```
+/// let mut limits = stockade::ResourceLimits::default();
+/// limits.milli_cpus = 500;
+/// limits.work_bytes = 32 * 1024 * 1024;
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceLimits {
@@ -25,7 +31,7 @@ pub struct ResourceLimits {
     /// Processes and threads, the guest runtime's own included; 256.
     pub pids: u64,
     /// Bytes in the work directory; 256 MiB. Not enforced with
-    /// [`Storage::Root`](crate::spec::Storage::Root).
+    /// [`Storage::Root`].
     pub work_bytes: u64,
     /// Files and directories in the work directory; 65,536.
     pub work_inodes: u64,

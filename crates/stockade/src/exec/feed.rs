@@ -1,7 +1,7 @@
 //! Feeds a command's standard input from what its request holds.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::task::AbortOnDropHandle;
@@ -16,58 +16,44 @@ const PIECE: usize = 64 * 1024;
 #[derive(Default)]
 pub(super) struct Feeder {
     task: Option<AbortOnDropHandle<()>>,
-    failure: Failure,
+    failed: Arc<Failed>,
 }
 
-/// Why the reader failed; set before the command is ended for it.
-type Failure = Arc<Mutex<Option<io::Error>>>;
+type Input = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Ends the command unless it was fed to the end: when the reader fails or
-/// panics, and when the task is dropped half-way.
+/// What is left of a reader that failed.
+#[derive(Default)]
+struct Failed(Mutex<(Option<io::Error>, Option<Input>)>);
+
+/// An input that is not fed to its end yet.
 ///
-/// It must go before the input that it guards: a command must never take half
-/// its input for the whole.
+/// A command must never take half its input for the whole. So when the reader
+/// fails or panics, the command is ended, and the input stays open until the
+/// end was reported.
 struct Unfinished {
-    control: Option<Arc<dyn ProcessControl>>,
-    failure: Failure,
+    input: Option<Input>,
+    control: Arc<dyn ProcessControl>,
+    failed: Arc<Failed>,
 }
 
 impl Feeder {
     /// Feeds bytes or a reader.
-    pub(super) fn start(
-        from: Stdin,
-        to: Box<dyn AsyncWrite + Send + Unpin>,
-        control: Arc<dyn ProcessControl>,
-    ) -> Self {
-        let failure = Failure::default();
-        let guarded = Arc::clone(&failure);
-        let task = tokio::spawn(async move {
-            // Dropped in reverse: the guard before the input that it guards.
-            let mut to = to;
-            let unfinished = Unfinished {
-                control: Some(control),
-                failure: guarded,
-            };
-            let fed = match from {
-                Stdin::Bytes(bytes) => {
-                    write_all(&mut to, &bytes).await;
-                    Ok(())
-                }
-                Stdin::Reader(reader) => copy(reader, &mut to).await,
-                Stdin::Closed | Stdin::Piped => Ok(()),
-            };
-            unfinished.finish(fed);
-        });
+    pub(super) fn start(from: Stdin, to: Input, control: Arc<dyn ProcessControl>) -> Self {
+        let failed = Arc::<Failed>::default();
+        let unfinished = Unfinished {
+            input: Some(to),
+            control,
+            failed: Arc::clone(&failed),
+        };
         Self {
-            task: Some(AbortOnDropHandle::new(task)),
-            failure,
+            task: Some(AbortOnDropHandle::new(tokio::spawn(unfinished.feed(from)))),
+            failed,
         }
     }
 
-    /// Why the reader failed, once.
+    /// Why the reader failed, once; closes the input.
     pub(super) fn take_failure(&mut self) -> Option<io::Error> {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.take()
+        std::mem::take(&mut *self.failed.lock()).0
     }
 
     /// Lets the task go on by itself.
@@ -79,35 +65,49 @@ impl Feeder {
 }
 
 impl Unfinished {
-    fn finish(mut self, fed: io::Result<()>) {
+    async fn feed(mut self, from: Stdin) {
+        let Some(to) = &mut self.input else {
+            return;
+        };
+        let fed = match from {
+            Stdin::Bytes(bytes) => {
+                write_all(to, &bytes).await;
+                Ok(())
+            }
+            Stdin::Reader(reader) => copy(reader, to).await,
+            Stdin::Closed | Stdin::Piped => Ok(()),
+        };
         match fed {
-            Ok(()) => self.control = None,
-            Err(error) => self.fail(error),
+            Ok(()) => self.input = None,
+            Err(error) => self.failed.lock().0 = Some(error),
         }
-    }
-
-    fn fail(&self, error: io::Error) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        *failure = Some(error);
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.fail(io::Error::other("the reader panicked"));
+        let Some(input) = self.input.take() else {
+            return;
+        };
+        {
+            let mut failed = self.failed.lock();
+            failed.1 = Some(input);
+            if std::thread::panicking() {
+                failed.0 = Some(io::Error::other("the reader panicked"));
+            }
         }
-        if let Some(control) = &self.control {
-            control.end(EndReason::Cancelled);
-        }
+        self.control.end(EndReason::Cancelled);
+    }
+}
+
+impl Failed {
+    fn lock(&self) -> MutexGuard<'_, (Option<io::Error>, Option<Input>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Errors only when the reader does.
-async fn copy(
-    mut from: Box<dyn AsyncRead + Send + Unpin>,
-    to: &mut (dyn AsyncWrite + Send + Unpin),
-) -> io::Result<()> {
+async fn copy(mut from: Box<dyn AsyncRead + Send + Unpin>, to: &mut Input) -> io::Result<()> {
     let mut piece = vec![0; PIECE];
     loop {
         let read = from.read(&mut piece).await?;
@@ -124,7 +124,7 @@ async fn copy(
     Ok(())
 }
 
-async fn write_all(to: &mut (dyn AsyncWrite + Send + Unpin), bytes: &[u8]) {
+async fn write_all(to: &mut Input, bytes: &[u8]) {
     if to.write_all(bytes).await.is_ok() {
         // The program may read no more, which is its own business.
         let _ = to.shutdown().await;

@@ -26,7 +26,19 @@ pub const MAX_AGE_CEILING: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Builds a [`SandboxSpec`]; see its getters for what each field means.
 ///
 /// Setters replace, they never add. Nothing is checked before
-/// [`SpecBuilder::build`].
+/// [`SpecBuilder::build`], which reports every fault at once.
+///
+/// ```
+/// use stockade::{Image, SandboxSpec};
+///
+/// let broken = SandboxSpec::builder("python")
+///     .image(Image::reference("python:3.13-slim"))
+///     .work_dir("/tmp/work")
+///     .env([("PATH=", "/bin")])
+///     .build();
+/// let faults = broken.map(drop).map_err(|errors| errors.faults().len());
+/// assert_eq!(faults, Err(2));
+/// ```
 #[derive(Clone)]
 #[must_use = "a builder makes nothing until `build`"]
 pub struct SpecBuilder {
@@ -128,7 +140,7 @@ impl SpecBuilder {
         self
     }
 
-    /// Variables of every command; none by default.
+    /// Variables of every command; none by default. The last of a name counts.
     pub fn env<N: Into<String>, V: Into<String>>(
         mut self,
         env: impl IntoIterator<Item = (N, V)>,

@@ -15,6 +15,8 @@ pub struct Image {
     source: ImageSource,
     platform: Option<Platform>,
     pull: PullPolicy,
+    /// A digest that was required of a build; the spec's builder refuses it.
+    misplaced: Option<Digest>,
 }
 
 /// Where an image comes from.
@@ -73,12 +75,12 @@ pub struct InvalidImagePart {
 }
 
 impl Image {
-    /// The image of this name or id, pulled when missing.
+    /// The image of this name or id, pulled when missing. A digest after `@`
+    /// is required as one given to [`Image::with_digest`] is.
     pub fn reference(reference: impl Into<String>) -> Self {
-        Self::of(ImageSource::Reference {
-            reference: reference.into(),
-            digest: None,
-        })
+        let reference = reference.into();
+        let digest = reference::digest(&reference).and_then(|digest| digest.parse().ok());
+        Self::of(ImageSource::Reference { reference, digest })
     }
 
     /// An image built from this directory.
@@ -91,14 +93,17 @@ impl Image {
             source,
             platform: None,
             pull: PullPolicy::default(),
+            misplaced: None,
         }
     }
 
-    /// Requires the image to be exactly this one. Without effect on a build.
+    /// Requires the image to be exactly this one. What is built has no digest
+    /// beforehand, so the spec's builder refuses one on a build.
     #[must_use]
     pub fn with_digest(mut self, required: Digest) -> Self {
-        if let ImageSource::Reference { digest, .. } = &mut self.source {
-            *digest = Some(required);
+        match &mut self.source {
+            ImageSource::Reference { digest, .. } => *digest = Some(required),
+            ImageSource::Build(_) => self.misplaced = Some(required),
         }
         self
     }
@@ -141,7 +146,7 @@ impl Image {
         }
     }
 
-    /// The digest that is required by [`Image::with_digest`].
+    /// The digest that is required.
     #[must_use]
     pub fn digest(&self) -> Option<&Digest> {
         match &self.source {
@@ -195,6 +200,14 @@ impl Image {
                     ));
                 }
             }
+        }
+        if let Some(digest) = &self.misplaced {
+            faults.push(Fault::new(
+                field,
+                digest,
+                "what is built has no digest beforehand",
+                "leave the digest out, or name the image that was built before",
+            ));
         }
     }
 }
