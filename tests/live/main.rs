@@ -1,1 +1,14 @@
-//! Tests against a real engine.
+//! Tests against a real engine: what is promised, as a guest and a host see it.
+
+mod attacks;
+mod bad_input;
+mod counts;
+mod endings;
+mod hardening;
+mod images;
+mod limits;
+mod output;
+mod streams;
+mod terminal;
+mod trees;
+mod writes;

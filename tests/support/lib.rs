@@ -1,3 +1,4 @@
 //! What the tiers of tests share.
 
+pub mod engine;
 pub mod fuzzed;

@@ -10,7 +10,12 @@ use crate::exit;
 
 /// Runs code that nobody trusts in Docker containers.
 #[derive(Debug, Parser)]
-#[command(name = "stockade", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "stockade",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -94,6 +99,11 @@ pub(crate) struct Run {
     #[arg(long, default_value = "64MiB", value_name = "SIZE")]
     pub(crate) tmp_size: ByteSize,
 
+    /// End the sandbox when nothing was heard of stockade for this time, so that a killed stockade
+    /// leaves nothing for longer.
+    #[arg(long, default_value = "5m", value_parser = humantime::parse_duration, value_name = "TIME")]
+    pub(crate) idle_limit: Duration,
+
     /// Print one JSON object instead of passing the program's output through.
     #[arg(long)]
     pub(crate) json: bool,
@@ -124,10 +134,20 @@ pub(crate) struct Doctor {
 #[derive(Debug, Args)]
 pub(crate) struct Engine {
     /// The docker client.
-    #[arg(long, env = "STOCKADE_DOCKER", default_value = "docker", value_name = "PATH")]
+    #[arg(
+        long,
+        env = "STOCKADE_DOCKER",
+        default_value = "docker",
+        value_name = "PATH"
+    )]
     pub(crate) docker: PathBuf,
     /// Whose sandboxes these are; only the same owner's are ever touched.
-    #[arg(long, env = "STOCKADE_OWNER", default_value = "stockade-cli", value_name = "NAME")]
+    #[arg(
+        long,
+        env = "STOCKADE_OWNER",
+        default_value = "stockade-cli",
+        value_name = "NAME"
+    )]
     pub(crate) owner: String,
 }
 
@@ -156,8 +176,11 @@ mod tests {
 
     #[test]
     fn everything_after_two_dashes_is_the_program_even_if_it_looks_like_an_option() {
-        let cli = Cli::try_parse_from(["stockade", "run", "--image", "i", "--", "a", "--json"]).unwrap();
-        let Command::Run(run) = cli.command else { panic!("not run") };
+        let cli =
+            Cli::try_parse_from(["stockade", "run", "--image", "i", "--", "a", "--json"]).unwrap();
+        let Command::Run(run) = cli.command else {
+            panic!("not run")
+        };
         assert_eq!(run.program, ["a", "--json"]);
         assert!(!run.json);
     }

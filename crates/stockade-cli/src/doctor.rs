@@ -17,7 +17,10 @@ pub(crate) async fn doctor(args: &args::Doctor) -> u8 {
     let call = Call::with_timeout(DEADLINE);
     let config = progress::config(&args.engine, args.json);
     let checks = examine(&call, config, args.image.as_deref()).await;
-    let failed = checks.iter().filter(|check| check.verdict == Verdict::Failed).count();
+    let failed = checks
+        .iter()
+        .filter(|check| check.verdict == Verdict::Failed)
+        .count();
     if args.json {
         let checks: Vec<_> = checks.iter().map(object).collect();
         run::print(&json!({ "version": 1, "healthy": failed == 0, "checks": checks }));

@@ -5,7 +5,8 @@
 //! with `stockade:`, and in `--json`; a script that must tell a program's own
 //! 124 from a timeout reads one of those.
 
-use stockade::{ErrorKind, ExecStatus, NotStartedWhy};
+use stockade::exec::NotStartedWhy;
+use stockade::{ErrorKind, ExecStatus};
 
 /// The program wrote more than `--max-output` allows and was ended.
 pub(crate) const OUTPUT_LIMIT: u8 = 123;
@@ -92,10 +93,21 @@ mod tests {
 
     #[test]
     fn the_help_names_every_code() {
-        let codes =
-            [OUTPUT_LIMIT, TIMED_OUT, FAILED, NOT_EXECUTABLE, NOT_FOUND, REFUSED, USAGE, INTERRUPTED];
+        let codes = [
+            OUTPUT_LIMIT,
+            TIMED_OUT,
+            FAILED,
+            NOT_EXECUTABLE,
+            NOT_FOUND,
+            REFUSED,
+            USAGE,
+            INTERRUPTED,
+        ];
         for code in codes {
-            assert!(HELP.lines().any(|line| line.trim_start().starts_with(&code.to_string())));
+            assert!(
+                HELP.lines()
+                    .any(|line| line.trim_start().starts_with(&code.to_string()))
+            );
         }
     }
 }

@@ -39,13 +39,18 @@ pub(crate) fn watch(call: &Call) -> std::io::Result<Interrupted> {
                 end_at_once();
             }
             call.cancel();
-            say::line("interrupted: ending the program and removing the sandbox; again to leave at once");
+            say::line(
+                "interrupted: ending the program and removing the sandbox; again to leave at once",
+            );
         }
     });
     Ok(flag)
 }
 
-#[expect(clippy::exit, reason = "the user asked a second time: nothing may be waited for")]
+#[expect(
+    clippy::exit,
+    reason = "the user asked a second time: nothing may be waited for"
+)]
 fn end_at_once() -> ! {
     terminal::restore();
     std::process::exit(i32::from(exit::INTERRUPTED))

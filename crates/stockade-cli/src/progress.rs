@@ -16,7 +16,9 @@ pub(crate) fn config(engine: &Engine, quiet: bool) -> DockerConfig {
     config.on_progress(|progress| match progress {
         Progress::Pull { image, line } => say::line(&format!("pulling {image}: {line}")),
         Progress::FillRuntime { volume } => {
-            say::line(&format!("bringing the guest runtime to the engine, once (volume {volume})"));
+            say::line(&format!(
+                "bringing the guest runtime to the engine, once (volume {volume})"
+            ));
         }
         _ => {}
     })

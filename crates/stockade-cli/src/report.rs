@@ -41,7 +41,10 @@ pub(crate) struct Echo {
 
 impl Echo {
     pub(crate) fn of(request: &ExecRequest) -> Self {
-        Self { timeout: request.timeout().as_secs_f64(), output_limit: request.output_limit() }
+        Self {
+            timeout: request.timeout().as_secs_f64(),
+            output_limit: request.output_limit(),
+        }
     }
 
     /// The program's own timeout.

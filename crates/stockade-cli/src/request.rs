@@ -26,13 +26,14 @@ pub(crate) fn spec(run: &Run) -> Result<Arc<SandboxSpec>, Vec<String>> {
         .hardening(hardening)
         .limits(limits)
         .env(env)
+        .idle_limit(run.idle_limit)
         .isolation_scope(IsolationScope::Call)
         .build();
     match built {
         Ok(spec) if faults.is_empty() => Ok(spec),
         Ok(_) => Err(faults),
         Err(errors) => {
-            faults.extend(errors.iter().map(ToString::to_string));
+            faults.extend(errors.faults().iter().map(ToString::to_string));
             Err(faults)
         }
     }
@@ -44,7 +45,11 @@ pub(crate) fn command(run: &Run) -> Result<ExecRequest, stockade::Error> {
         Some(line) => ExecRequest::shell(line),
         None => ExecRequest::argv(run.program.iter().map(|word| word.as_bytes())),
     };
-    let stdin = if run.no_stdin { Stdin::Closed } else { Stdin::Piped };
+    let stdin = match (run.no_stdin, run.json) {
+        (true, _) => Stdin::Closed,
+        (false, true) => Stdin::reader(tokio::io::stdin()),
+        (false, false) => Stdin::Piped,
+    };
     let builder = builder.timeout(run.timeout).stdin(stdin);
     let builder = match &run.cwd {
         Some(cwd) => builder.cwd(cwd),

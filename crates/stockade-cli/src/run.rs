@@ -37,10 +37,11 @@ pub(crate) async fn run(args: &args::Run) -> u8 {
             return exit::FAILED;
         }
     };
-    let backend = match DockerBackend::connect(&call, progress::config(&args.engine, args.json)).await {
-        Ok(backend) => backend,
-        Err(error) => return failed(args, &error, &call, &interrupted),
-    };
+    let backend =
+        match DockerBackend::connect(&call, progress::config(&args.engine, args.json)).await {
+            Ok(backend) => backend,
+            Err(error) => return failed(args, &error, &call, &interrupted),
+        };
     let key = SandboxKey::new("cli", "run", "run").with_call(call.id().as_str());
     let result = match backend.acquire(&call, &key, &spec).await {
         Ok(sandbox) => in_sandbox(args, &call, &sandbox, command).await,
@@ -75,7 +76,11 @@ async fn in_sandbox(
     drop(raw);
     let ended = ended?;
     explain(&ended, &echo);
-    Ok(if broken { BROKEN_PIPE } else { exit::of_status(&ended.status) })
+    Ok(if broken {
+        BROKEN_PIPE
+    } else {
+        exit::of_status(&ended.status)
+    })
 }
 
 /// The whole outcome as one object.
@@ -85,14 +90,13 @@ async fn collected(
     command: ExecRequest,
     echo: &Echo,
 ) -> Result<u8, Error> {
-    let mut process = sandbox.spawn(call, command).await?;
-    let feeder = process.take_stdin().map(|stdin| tokio::spawn(streams::feed(stdin)));
-    let outcome = stockade::exec::collect(call, process).await;
-    if let Some(feeder) = feeder {
-        feeder.abort();
-    }
-    let outcome = outcome?;
-    print(&report::outcome(&outcome, echo, call, sandbox.id().as_str()));
+    let outcome = sandbox.exec(call, command).await?;
+    print(&report::outcome(
+        &outcome,
+        echo,
+        call,
+        sandbox.id().as_str(),
+    ));
     Ok(exit::of_status(&outcome.status))
 }
 
@@ -102,7 +106,9 @@ async fn passed_through(
     call: &Call,
     process: &mut Process,
 ) -> (Result<ProcessExit, Error>, bool) {
-    let feeder = process.take_stdin().map(|stdin| tokio::spawn(streams::feed(stdin)));
+    let feeder = process
+        .take_stdin()
+        .map(|stdin| tokio::spawn(streams::feed(stdin)));
     let output = process.take_output();
     let mut passing = tokio::spawn(async move {
         match output {
@@ -170,7 +176,9 @@ fn explain(exit: &ProcessExit, echo: &Echo) {
         _ => say::line("the program ended what watched over it, so that its exit code is lost"),
     }
     if exit.out_of_memory {
-        say::line("a process of the program was killed for want of memory; give it more with --memory");
+        say::line(
+            "a process of the program was killed for want of memory; give it more with --memory",
+        );
     }
 }
 
@@ -203,7 +211,11 @@ fn failed(args: &args::Run, error: &Error, call: &Call, interrupted: &Interrupte
     } else {
         say::error(error);
     }
-    if interrupted.is_set() { exit::INTERRUPTED } else { exit::of_error(error) }
+    if interrupted.is_set() {
+        exit::INTERRUPTED
+    } else {
+        exit::of_error(error)
+    }
 }
 
 fn usage(args: &args::Run, faults: &[String]) -> u8 {

@@ -21,10 +21,14 @@ pub(crate) fn is_terminal() -> bool {
 /// traditional 24 by 80.
 pub(crate) fn size() -> TtySize {
     match tcgetwinsize(std::io::stdin()) {
-        Ok(size) if size.ws_row > 0 && size.ws_col > 0 => {
-            TtySize { rows: size.ws_row, columns: size.ws_col }
-        }
-        _ => TtySize { rows: 24, columns: 80 },
+        Ok(size) if size.ws_row > 0 && size.ws_col > 0 => TtySize {
+            rows: size.ws_row,
+            columns: size.ws_col,
+        },
+        _ => TtySize {
+            rows: 24,
+            columns: 80,
+        },
     }
 }
 

@@ -66,19 +66,25 @@ pub(crate) fn decide(observed: &Observed, desired: Desired<'_>) -> Decision {
         || !ours(&observed.key, desired.key)
         || !ours(&observed.kind, desired.kind);
     if foreign {
-        return Decision::Refuse(Refusal::Foreign { name: desired.name.to_owned() });
+        return Decision::Refuse(Refusal::Foreign {
+            name: desired.name.to_owned(),
+        });
     }
     if ours(&observed.nonce, desired.nonce) {
         return Decision::RemoveOurs;
     }
-    let drift = desired.definition.drift(observed.definition.as_deref().unwrap_or_default());
+    let drift = desired
+        .definition
+        .drift(observed.definition.as_deref().unwrap_or_default());
     match observed.state {
         State::Changing => Decision::Wait,
         State::Stopped => Decision::Replace,
         // Another process may be using it, which the engine cannot tell us.
         State::Running if !drift.is_empty() => Decision::Refuse(Refusal::Drifted { fields: drift }),
         State::Running => Decision::Adopt,
-        State::Paused => Decision::Refuse(Refusal::Drifted { fields: vec!["paused".to_owned()] }),
+        State::Paused => Decision::Refuse(Refusal::Drifted {
+            fields: vec!["paused".to_owned()],
+        }),
     }
 }
 
@@ -122,7 +128,10 @@ mod tests {
         assert_eq!(decided(&observed(State::Running), "a"), Decision::Adopt);
         assert_eq!(decided(&observed(State::Stopped), "a"), Decision::Replace);
         assert_eq!(decided(&observed(State::Changing), "a"), Decision::Wait);
-        assert!(matches!(decided(&observed(State::Paused), "a"), Decision::Refuse(_)));
+        assert!(matches!(
+            decided(&observed(State::Paused), "a"),
+            Decision::Refuse(_)
+        ));
     }
 
     #[test]
@@ -141,7 +150,12 @@ mod tests {
 
     #[test]
     fn nothing_of_a_stranger_is_ever_adopted_replaced_or_removed() {
-        let states = [State::Running, State::Paused, State::Stopped, State::Changing];
+        let states = [
+            State::Running,
+            State::Paused,
+            State::Stopped,
+            State::Changing,
+        ];
         for state in states {
             for break_label in [0, 1, 2] {
                 for lie in [None, Some("other".to_owned())] {
@@ -153,7 +167,10 @@ mod tests {
                         _ => observed.kind = lie,
                     }
                     let decision = decided(&observed, "a");
-                    assert!(matches!(decision, Decision::Refuse(Refusal::Foreign { .. })));
+                    assert!(matches!(
+                        decision,
+                        Decision::Refuse(Refusal::Foreign { .. })
+                    ));
                 }
             }
         }
@@ -161,7 +178,12 @@ mod tests {
 
     #[test]
     fn what_our_own_failed_create_left_goes_in_every_state() {
-        for state in [State::Running, State::Paused, State::Stopped, State::Changing] {
+        for state in [
+            State::Running,
+            State::Paused,
+            State::Stopped,
+            State::Changing,
+        ] {
             let mut observed = observed(state);
             observed.nonce = Some("mine".into());
             assert_eq!(decided(&observed, "b"), Decision::RemoveOurs);

@@ -14,7 +14,11 @@ pub(crate) struct Definition {
 impl Definition {
     /// Adds a part. Its value is kept as a digest only, since labels can be
     /// read by everybody who can reach the engine.
-    pub(crate) fn part<'a>(&mut self, name: &'static str, values: impl IntoIterator<Item = &'a str>) {
+    pub(crate) fn part<'a>(
+        &mut self,
+        name: &'static str,
+        values: impl IntoIterator<Item = &'a str>,
+    ) {
         let mut short = digest(values);
         short.truncate(16);
         self.parts.insert(name, short);
@@ -22,8 +26,11 @@ impl Definition {
 
     /// One digest over all parts.
     pub(crate) fn digest(&self) -> String {
-        let mut whole =
-            digest(self.parts.iter().flat_map(|(name, value)| [*name, value.as_str()]));
+        let mut whole = digest(
+            self.parts
+                .iter()
+                .flat_map(|(name, value)| [*name, value.as_str()]),
+        );
         whole.truncate(32);
         whole
     }
@@ -39,12 +46,17 @@ impl Definition {
         let Ok(theirs) = serde_json::from_str::<BTreeMap<String, String>>(label) else {
             return vec!["definition".to_owned()];
         };
-        let ours = self.parts.iter().map(|(name, value)| (*name, value.as_str()));
+        let ours = self
+            .parts
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()));
         let mut fields: Vec<String> = ours
             .filter(|(name, value)| theirs.get(*name).map(String::as_str) != Some(value))
             .map(|(name, _)| name.to_owned())
             .collect();
-        let unknown = theirs.keys().filter(|name| !self.parts.contains_key(name.as_str()));
+        let unknown = theirs
+            .keys()
+            .filter(|name| !self.parts.contains_key(name.as_str()));
         fields.extend(unknown.cloned());
         fields
     }

@@ -9,7 +9,7 @@ use stockade::{Call, Error, ErrorKind, Operation, Phase, Refusal};
 use stockade_wire::message::{Facts, PathFacts, UserFacts};
 
 use crate::config::Progress;
-use crate::engine::{Engine, ImageInfo, Probe};
+use crate::engine::{Engine, Probe};
 use crate::plan::TMP;
 use crate::runtime::Runtime;
 
@@ -100,7 +100,9 @@ impl Images {
 impl ImageFacts {
     /// What the image has at a path that was asked about.
     pub(crate) fn at(&self, path: &str) -> Option<&PathFacts> {
-        self.paths.iter().find(|facts| facts.path.as_bytes() == path.as_bytes())
+        self.paths
+            .iter()
+            .find(|facts| facts.path.as_bytes() == path.as_bytes())
     }
 }
 
@@ -109,7 +111,7 @@ async fn present(
     engine: &Engine,
     image: &Image,
     reference: &str,
-) -> Result<ImageInfo, Error> {
+) -> Result<docker_driver::ImageFacts, Error> {
     if image.pull() == PullPolicy::Always {
         pull(call, engine, image, reference).await?;
     }
@@ -134,48 +136,70 @@ async fn pull(call: &Call, engine: &Engine, image: &Image, reference: &str) -> R
     let report = engine.config().clone();
     let name = reference.to_owned();
     let on_line = move |line: &str| {
-        report.report(Progress::Pull { image: name.clone(), line: line.to_owned() });
+        report.report(Progress::Pull {
+            image: name.clone(),
+            line: line.to_owned(),
+        });
     };
-    engine.pull(call, reference, image.platform(), on_line).await
+    engine
+        .pull(call, reference, image.platform(), on_line)
+        .await
 }
 
-fn check_digest(wanted: Option<&Digest>, info: &ImageInfo) -> Result<(), Error> {
+fn check_digest(wanted: Option<&Digest>, info: &docker_driver::ImageFacts) -> Result<(), Error> {
     let Some(wanted) = wanted else { return Ok(()) };
     let mut found = vec![info.id.clone()];
-    found.extend(info.repo_digests.iter().cloned());
+    found.extend(info.digests.iter().cloned());
     let has = |text: &String| text.rsplit('@').next() == Some(wanted.as_str());
     if found.iter().any(has) {
         return Ok(());
     }
-    refuse(Refusal::ImageDigestMismatch { wanted: wanted.clone(), found })
+    refuse(Refusal::ImageDigestMismatch {
+        wanted: wanted.clone(),
+        found,
+    })
 }
 
 /// A container of another platform than the engine's would need emulation,
 /// which the guest runtime cannot promise anything about.
-fn check_platform(wanted: Option<&Platform>, engine: &Engine, info: &ImageInfo) -> Result<(), Error> {
+fn check_platform(
+    wanted: Option<&Platform>,
+    engine: &Engine,
+    info: &docker_driver::ImageFacts,
+) -> Result<(), Error> {
     let found = format!("{}/{}", info.os, info.architecture);
     if let Some(wanted) = wanted {
         if wanted.os() != info.os || wanted.architecture() != info.architecture {
-            return refuse(Refusal::ImagePlatformMismatch { wanted: wanted.clone(), found });
+            return refuse(Refusal::ImagePlatformMismatch {
+                wanted: wanted.clone(),
+                found,
+            });
         }
     }
     let engines = engine.platform();
     if engines.os() == info.os && engines.architecture() == info.architecture {
         return Ok(());
     }
-    refuse(Refusal::ImagePlatformMismatch { wanted: engines.clone(), found })
+    refuse(Refusal::ImagePlatformMismatch {
+        wanted: engines.clone(),
+        found,
+    })
 }
 
 async fn probe(
     call: &Call,
     engine: &Engine,
     runtime: &Runtime,
-    info: ImageInfo,
+    info: docker_driver::ImageFacts,
     work_dir: &str,
 ) -> Result<ImageFacts, Error> {
     let mut paths = vec![work_dir.to_owned(), TMP.to_owned()];
     paths.extend(info.volumes.iter().cloned());
-    let probe = Probe { image_id: &info.id, user: &info.user, paths: &paths };
+    let probe = Probe {
+        image_id: &info.id,
+        user: &info.user,
+        paths: &paths,
+    };
     let facts: Facts = runtime.facts(call, engine, probe).await?;
     Ok(ImageFacts {
         id: info.id,
@@ -192,8 +216,10 @@ fn refuse<T>(refusal: Refusal) -> Result<T, Error> {
 }
 
 pub(crate) fn not_found(reference: &str, detail: &str) -> Error {
-    let refusal =
-        Refusal::ImageNotFound { reference: reference.to_owned(), detail: detail.to_owned() };
+    let refusal = Refusal::ImageNotFound {
+        reference: reference.to_owned(),
+        detail: detail.to_owned(),
+    };
     Error::refused(Operation::Acquire, refusal)
 }
 

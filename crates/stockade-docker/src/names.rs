@@ -1,9 +1,10 @@
 //! Names and labels of everything that this backend makes. Pure.
 
 use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
-use stockade::{Kind, SandboxKey};
+use stockade::{Error, ErrorKind, Kind, Operation, SandboxKey};
 
 /// Label keys; the values are documented where they are written.
 pub(crate) mod label {
@@ -21,6 +22,8 @@ pub(crate) mod label {
     pub(crate) const CREATED: &str = "dev.stockade.created";
     /// Digest of everything that defines the sandbox.
     pub(crate) const DIGEST: &str = "dev.stockade.digest";
+    /// Short digests of the parts of that, so that drift can be named.
+    pub(crate) const DEFINITION: &str = "dev.stockade.definition";
     /// Protocol version of the guest runtime in it.
     pub(crate) const PROTOCOL: &str = "dev.stockade.protocol";
     /// Names one create, so that a half-made container is known as ours.
@@ -37,7 +40,14 @@ pub(crate) mod label {
 /// makes two keys meet. The owner is one of the parts: two installations with
 /// the same key on one engine do not fight over a name.
 pub(crate) fn container(owner: &str, key: &SandboxKey, kind: &Kind) -> String {
-    let parts = [owner, &key.scope, &key.thread_id, &key.agent_id, kind.as_str(), &key.call_id];
+    let parts = [
+        owner,
+        &key.scope,
+        &key.thread_id,
+        &key.agent_id,
+        kind.as_str(),
+        &key.call_id,
+    ];
     format!("stockade-{}", &digest(parts)[..12])
 }
 
@@ -46,7 +56,11 @@ pub(crate) fn container(owner: &str, key: &SandboxKey, kind: &Kind) -> String {
 pub(crate) fn runtime_volume(runtime_digest: &str, os: &str, arch: &str, attempt: u32) -> String {
     let short = runtime_digest.get(..12).unwrap_or(runtime_digest);
     let base = format!("stockade-runtime-{short}-{os}-{arch}");
-    if attempt == 0 { base } else { format!("{base}-{attempt}") }
+    if attempt == 0 {
+        base
+    } else {
+        format!("{base}-{attempt}")
+    }
 }
 
 /// The key as a label value: JSON, so that it can be read back losslessly.
@@ -67,6 +81,34 @@ pub(crate) fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
         hash.update(part.as_bytes());
     }
     hex(&hash.finalize())
+}
+
+/// The scope that a key label names.
+pub(crate) fn scope_of(key_label: &str) -> Option<String> {
+    let [scope, _, _, _]: [String; 4] = serde_json::from_str(key_label).ok()?;
+    Some(scope)
+}
+
+/// 12 hex digits that nobody else has drawn.
+///
+/// # Errors
+///
+/// When the system has no source of randomness.
+pub(crate) fn nonce() -> Result<String, Error> {
+    let mut bytes = [0; 6];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Error::new(ErrorKind::Internal, Operation::Acquire)
+            .message(format!("the system has no source of randomness: {error}"))
+            .build()
+    })?;
+    Ok(hex(&bytes))
+}
+
+/// Milliseconds since 1970 by the host's clock.
+pub(crate) fn now_millis() -> u128 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_millis())
 }
 
 /// Lower-case hex.
@@ -90,7 +132,10 @@ mod tests {
     fn keys_that_differ_only_in_where_a_part_ends_get_different_names() {
         let one = SandboxKey::new("a", "bc", "d");
         let two = SandboxKey::new("ab", "c", "d");
-        assert_ne!(container("o", &one, &kind("k")), container("o", &two, &kind("k")));
+        assert_ne!(
+            container("o", &one, &kind("k")),
+            container("o", &two, &kind("k"))
+        );
     }
 
     #[test]
@@ -99,7 +144,10 @@ mod tests {
         let name = container("o", &key, &kind("k"));
         assert_ne!(name, container("p", &key, &kind("k")));
         assert_ne!(name, container("o", &key, &kind("l")));
-        assert_ne!(name, container("o", &key.clone().with_call("1"), &kind("k")));
+        assert_ne!(
+            name,
+            container("o", &key.clone().with_call("1"), &kind("k"))
+        );
         assert_eq!(name, container("o", &key, &kind("k")));
     }
 

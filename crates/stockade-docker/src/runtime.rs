@@ -45,10 +45,12 @@ impl Runtime {
             RuntimeSource::Carried => {
                 let carried =
                     stockade_runtime::for_platform(platform.os(), platform.architecture());
-                carried.map(|carried| carried.bytes.to_vec()).ok_or_else(|| {
-                    let platform = platform.to_string();
-                    Error::refused(Operation::Bind, Refusal::RuntimeNotCarried { platform })
-                })?
+                carried
+                    .map(|carried| carried.bytes.to_vec())
+                    .ok_or_else(|| {
+                        let platform = platform.to_string();
+                        Error::refused(Operation::Bind, Refusal::RuntimeNotCarried { platform })
+                    })?
             }
             RuntimeSource::File(path) => tokio::fs::read(path).await.map_err(|error| {
                 Error::new(ErrorKind::InvalidRequest, Operation::Bind)
@@ -62,13 +64,20 @@ impl Runtime {
         };
         let digest = names::hex(&Sha256::digest(&binary));
         let volume = names::runtime_volume(&digest, platform.os(), platform.architecture(), 0);
-        Ok(Self { binary, digest, volume: Mutex::new(volume) })
+        Ok(Self {
+            binary,
+            digest,
+            volume: Mutex::new(volume),
+        })
     }
 
     /// Where it is, for a plan.
     pub(crate) fn at<T>(&self, with: impl FnOnce(RuntimeAt<'_>) -> T) -> T {
         let volume = self.volume();
-        with(RuntimeAt { volume: &volume, digest: &self.digest })
+        with(RuntimeAt {
+            volume: &volume,
+            digest: &self.digest,
+        })
     }
 
     /// Runs `facts` in an image, which also proves that the volume is whole;
@@ -85,10 +94,15 @@ impl Runtime {
                 return Ok(facts);
             }
             let _phase = call.enter(Phase::Runtime);
-            engine.config().report(Progress::FillRuntime { volume: volume.clone() });
+            engine.config().report(Progress::FillRuntime {
+                volume: volume.clone(),
+            });
             // Only who makes the volume's first probe fills it: whoever comes
             // later finds the name of that probe taken, and waits.
-            if engine.fill(call, &volume, probe.image_id, &self.digest, &self.binary).await? {
+            if engine
+                .fill(call, &volume, probe.image_id, &self.digest, &self.binary)
+                .await?
+            {
                 continue;
             }
             if let Some(facts) = self.wait_for_another(call, engine, &volume, probe).await? {
@@ -113,7 +127,7 @@ impl Runtime {
         volume: &str,
         probe: Probe<'_>,
     ) -> Result<Option<Facts>, Error> {
-        let facts = engine.facts(call, volume, probe).await?;
+        let facts = engine.image_facts(call, volume, probe).await?;
         Ok(facts.filter(|facts| facts.digest == self.digest))
     }
 
@@ -127,7 +141,11 @@ impl Runtime {
         for _ in 0..LOOKS {
             call.bound(tokio::time::sleep(BETWEEN_LOOKS))
                 .await
-                .map_err(|why| Error::interrupted(Operation::Acquire, why).phase(Phase::Runtime).build())?;
+                .map_err(|why| {
+                    Error::interrupted(Operation::Acquire, why)
+                        .phase(Phase::Runtime)
+                        .build()
+                })?;
             if let Some(facts) = self.look(call, engine, volume, probe).await? {
                 return Ok(Some(facts));
             }
@@ -139,8 +157,12 @@ impl Runtime {
     /// a later prune, and another name is taken.
     fn pass_over(&self, engine: &Engine, attempt: u32) {
         let platform = engine.platform();
-        *self.lock() =
-            names::runtime_volume(&self.digest, platform.os(), platform.architecture(), attempt);
+        *self.lock() = names::runtime_volume(
+            &self.digest,
+            platform.os(),
+            platform.architecture(),
+            attempt,
+        );
     }
 
     fn volume(&self) -> String {

@@ -30,14 +30,35 @@ pub(crate) fn differences(expected: &Expected, hello: &Hello) -> Vec<String> {
     found.compare("group id", &expected.gid, &hello.gid);
     found.limit("memory", expected.memory, limits.memory);
     found.limit("processes", expected.pids, limits.pids);
-    found.limit("thousandths of a CPU", expected.milli_cpus, limits.milli_cpus);
-    found.limit("open files (soft)", expected.open_files_soft, limits.open_files_soft);
-    found.limit("open files (hard)", expected.open_files_hard, limits.open_files_hard);
+    found.limit(
+        "thousandths of a CPU",
+        expected.milli_cpus,
+        limits.milli_cpus,
+    );
+    found.limit(
+        "open files (soft)",
+        expected.open_files_soft,
+        limits.open_files_soft,
+    );
+    found.limit(
+        "open files (hard)",
+        expected.open_files_hard,
+        limits.open_files_hard,
+    );
     found.limit("core size", 0, limits.core);
     found.require("no-new-privileges is not set", limits.no_new_privileges);
-    found.require("capabilities are left in the bounding set", limits.capability_bounds == 0);
-    found.require("there is a network interface besides loopback", !hello.network);
-    found.require("the guest runtime can be traced by guest code", hello.shielded);
+    found.require(
+        "capabilities are left in the bounding set",
+        limits.capability_bounds == 0,
+    );
+    found.require(
+        "there is a network interface besides loopback",
+        !hello.network,
+    );
+    found.require(
+        "the guest runtime can be traced by guest code",
+        hello.shielded,
+    );
     found.mounts(expected, &hello.mounts);
     found.0
 }
@@ -47,15 +68,20 @@ struct Differences(Vec<String>);
 impl Differences {
     fn compare<T: PartialEq + std::fmt::Display>(&mut self, what: &str, asked: &T, found: &T) {
         if asked != found {
-            self.0.push(format!("{what}: asked for {asked}, found {found}"));
+            self.0
+                .push(format!("{what}: asked for {asked}, found {found}"));
         }
     }
 
     fn limit(&mut self, what: &str, asked: u64, found: Option<u64>) {
         match found {
             Some(found) if found == asked => {}
-            Some(found) => self.0.push(format!("{what}: asked for {asked}, found {found}")),
-            None => self.0.push(format!("{what}: asked for {asked}, found no limit in force")),
+            Some(found) => self
+                .0
+                .push(format!("{what}: asked for {asked}, found {found}")),
+            None => self.0.push(format!(
+                "{what}: asked for {asked}, found no limit in force"
+            )),
         }
     }
 
@@ -68,7 +94,10 @@ impl Differences {
     fn mounts(&mut self, expected: &Expected, mounts: &[MountInForce]) {
         let at = |path: &str| {
             // The last mount on a path is the one that is seen.
-            mounts.iter().rev().find(|mount| mount.path.as_bytes() == path.as_bytes())
+            mounts
+                .iter()
+                .rev()
+                .find(|mount| mount.path.as_bytes() == path.as_bytes())
         };
         match at("/") {
             Some(root) if root.read_only == expected.read_only_root => {}
@@ -78,19 +107,25 @@ impl Differences {
         }
         match at(&expected.runtime_dir) {
             Some(runtime) if runtime.read_only => {}
-            _ => self.0.push("the guest runtime's directory is writable".into()),
+            _ => self
+                .0
+                .push("the guest runtime's directory is writable".into()),
         }
         for (path, size) in &expected.tmpfs {
             match at(path) {
                 Some(mount) if mount.kind == "tmpfs" && mount.size == Some(*size) => {}
                 Some(mount) => {
-                    let found = mount.size.map_or("no size".into(), |size| format!("{size} bytes"));
+                    let found = mount
+                        .size
+                        .map_or("no size".into(), |size| format!("{size} bytes"));
                     let kind = &mount.kind;
                     self.0.push(format!(
                         "{path}: asked for a tmpfs of {size} bytes, found {kind} with {found}"
                     ));
                 }
-                None => self.0.push(format!("{path}: asked for a tmpfs, found no mount")),
+                None => self
+                    .0
+                    .push(format!("{path}: asked for a tmpfs, found no mount")),
             }
         }
         for mount in mounts {
@@ -99,7 +134,10 @@ impl Differences {
                 || path == expected.runtime_dir
                 || expected.tmpfs.iter().any(|(tmpfs, _)| *tmpfs == path);
             if !planned && !mount.read_only && !engines_own(&path) {
-                self.0.push(format!("{path}: a writable {} that nobody asked for", mount.kind));
+                self.0.push(format!(
+                    "{path}: a writable {} that nobody asked for",
+                    mount.kind
+                ));
             }
         }
     }
@@ -121,7 +159,12 @@ mod tests {
     use super::*;
 
     fn mount(path: &str, kind: &str, read_only: bool, size: Option<u64>) -> MountInForce {
-        MountInForce { path: path.into(), kind: kind.into(), read_only, size }
+        MountInForce {
+            path: path.into(),
+            kind: kind.into(),
+            read_only,
+            size,
+        }
     }
 
     fn planned() -> (Expected, Hello) {
@@ -187,17 +230,29 @@ mod tests {
             ("memory", |hello| hello.limits.memory = None),
             ("processes", |hello| hello.limits.pids = Some(512)),
             ("CPU", |hello| hello.limits.milli_cpus = None),
-            ("open files (soft)", |hello| hello.limits.open_files_soft = Some(1)),
-            ("open files (hard)", |hello| hello.limits.open_files_hard = None),
+            ("open files (soft)", |hello| {
+                hello.limits.open_files_soft = Some(1)
+            }),
+            ("open files (hard)", |hello| {
+                hello.limits.open_files_hard = None
+            }),
             ("core", |hello| hello.limits.core = None),
-            ("no-new-privileges", |hello| hello.limits.no_new_privileges = false),
-            ("capabilities", |hello| hello.limits.capability_bounds = 1 << 21),
+            ("no-new-privileges", |hello| {
+                hello.limits.no_new_privileges = false
+            }),
+            ("capabilities", |hello| {
+                hello.limits.capability_bounds = 1 << 21
+            }),
             ("network", |hello| hello.network = true),
             ("traced", |hello| hello.shielded = false),
-            ("the root is writable", |hello| hello.mounts[0].read_only = false),
+            ("the root is writable", |hello| {
+                hello.mounts[0].read_only = false
+            }),
             ("/work", |hello| hello.mounts[1].size = None),
             ("/tmp", |hello| drop(hello.mounts.remove(2))),
-            ("/host", |hello| hello.mounts.push(mount("/host", "ext4", false, None))),
+            ("/host", |hello| {
+                hello.mounts.push(mount("/host", "ext4", false, None))
+            }),
         ];
         for (name, change) in changes {
             let (expected, mut hello) = planned();

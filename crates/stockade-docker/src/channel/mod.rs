@@ -10,7 +10,6 @@ mod runs;
 mod stdin;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use stockade_wire::frame::{EndReason, StreamName};
@@ -77,7 +76,6 @@ struct Link {
     outbound: mpsc::UnboundedSender<Bytes>,
     runs: Runs,
     ended: watch::Receiver<Option<Ended>>,
-    next_ping: AtomicU64,
 }
 
 impl Channel {
@@ -111,7 +109,6 @@ impl Channel {
             outbound,
             runs: Runs::default(),
             ended,
-            next_ping: AtomicU64::new(1),
         });
         let welcome = stockade_wire::message::Welcome { protocol };
         link.send_json(Kind::Welcome, 0, &welcome)?;
@@ -183,18 +180,6 @@ impl Channel {
             stdin: RunStdin::new(registered.stdin, control.clone()),
             control,
         })
-    }
-
-    /// Waits until PID 1 answers, which proves that the sandbox lives.
-    ///
-    /// # Errors
-    ///
-    /// [`Ended`] when the channel ends first. Not bounded in time.
-    pub(crate) async fn ping(&self) -> Result<(), Ended> {
-        let token = self.link.next_ping.fetch_add(1, Ordering::Relaxed);
-        let answer = self.link.runs.expect_pong(token)?;
-        self.link.send(Kind::Ping, 0, &token.to_le_bytes());
-        self.or_ended(answer).await
     }
 
     /// Has PID 1 kill every process but itself and the relays.

@@ -47,7 +47,6 @@ pub(super) enum Reply {
 struct Table {
     last: u32,
     live: HashMap<u32, Entry>,
-    pongs: HashMap<u64, oneshot::Sender<()>>,
     killed: Vec<oneshot::Sender<KilledAll>>,
     ended: Option<Ended>,
 }
@@ -92,16 +91,6 @@ impl Runs {
         })
     }
 
-    pub(super) fn expect_pong(&self, token: u64) -> Result<oneshot::Receiver<()>, Ended> {
-        let (sender, receiver) = oneshot::channel();
-        let mut table = self.lock();
-        if let Some(ended) = &table.ended {
-            return Err(ended.clone());
-        }
-        table.pongs.insert(token, sender);
-        Ok(receiver)
-    }
-
     pub(super) fn expect_killed(&self) -> Result<oneshot::Receiver<KilledAll>, Ended> {
         let (sender, receiver) = oneshot::channel();
         let mut table = self.lock();
@@ -119,7 +108,6 @@ impl Runs {
             return;
         }
         table.ended = Some(why.clone());
-        table.pongs.clear();
         table.killed.clear();
         for (_, mut entry) in table.live.drain() {
             entry.stdin.close();
@@ -135,7 +123,8 @@ impl Runs {
             Kind::Ping if frame.payload.len() <= 16 => {
                 return Ok(Reply::Pong(frame.payload.clone()));
             }
-            Kind::Pong => self.pong(&frame.payload),
+            // A sign of life, which arriving is.
+            Kind::Pong => {}
             Kind::KilledAll => self.killed_all(frame)?,
             Kind::Goodbye => return Err(goodbye(frame)),
             Kind::Stdout => return self.output(frame, StreamName::Stdout),
@@ -204,15 +193,6 @@ impl Runs {
         Ok(grant.map_or(Reply::Nothing, |bytes| {
             Reply::Grant(Grant { stream, bytes })
         }))
-    }
-
-    fn pong(&self, payload: &[u8]) {
-        let Ok(token) = payload.try_into() else {
-            return;
-        };
-        if let Some(waiting) = self.lock().pongs.remove(&u64::from_le_bytes(token)) {
-            let _ = waiting.send(());
-        }
     }
 
     fn killed_all(&self, frame: &Frame) -> Result<(), Ended> {

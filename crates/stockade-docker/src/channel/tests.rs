@@ -228,13 +228,13 @@ async fn a_silent_guest_ends_every_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_stream_ends_runs_and_pings() {
+async fn a_closed_stream_ends_runs_and_questions() {
     let (channel, mut guest) = open().await;
     let run = channel.start(&command()).unwrap();
     guest.expect(Kind::Start).await;
     drop(guest);
     assert_eq!(run.exit.await.unwrap(), Err(Ended::Closed));
-    assert_eq!(channel.ping().await, Err(Ended::Closed));
+    assert_eq!(channel.kill_all().await, Err(Ended::Closed));
 }
 
 #[tokio::test(start_paused = true)]
@@ -265,14 +265,21 @@ async fn a_guest_of_another_protocol_is_refused_with_its_versions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ping_is_answered_by_its_own_pong() {
+async fn a_ping_of_the_guest_is_answered_with_its_payload() {
+    let (_channel, mut guest) = open().await;
+    guest.send(Kind::Ping, 0, b"12345678").await;
+    assert_eq!(&guest.expect(Kind::Pong).await.payload[..], b"12345678");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kill_of_everything_is_answered_with_what_is_left() {
     let (channel, mut guest) = open().await;
-    let answered = tokio::spawn(async move {
-        channel.ping().await.unwrap();
-        channel
-    });
-    let ping = guest.expect(Kind::Ping).await;
-    guest.send(Kind::Pong, 0, &[0; 8]).await;
-    guest.send(Kind::Pong, 0, &ping.payload).await;
-    answered.await.unwrap();
+    let killing = tokio::spawn(async move { channel.kill_all().await });
+    guest.expect(Kind::KillAll).await;
+    let killed = KilledAll {
+        generation: 4,
+        left: 0,
+    };
+    guest.send_json(Kind::KilledAll, 0, &killed).await;
+    assert_eq!(killing.await.unwrap(), Ok(killed));
 }

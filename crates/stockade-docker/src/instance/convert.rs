@@ -1,18 +1,21 @@
 //! Between the contract's words and the wire's. Pure.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 use stockade::exec::{
-    Background, EndReason, ExecStatus, NotStarted, NotStartedWhy, OutputChunk, ProcessExit, Program,
-    StreamName, TtySize,
+    Background, EndReason, ExecStatus, NotStarted, NotStartedWhy, OutputChunk, ProcessExit,
+    Program, StreamName, TtySize,
 };
 use stockade::{ExecRequest, Stdin};
-use stockade_wire::frame;
 use stockade_wire::message::{self, Exit, Start, Status};
+use stockade_wire::{Text, frame};
+
+use crate::plan::Environment;
 
 /// The message that asks PID 1 for a command.
-pub(super) fn request(request: &ExecRequest) -> Start {
+pub(super) fn request(request: &ExecRequest, environment: &Environment) -> Start {
     let program = match request.program() {
         Program::Argv(argv) => {
             message::Program::Argv(argv.iter().map(|word| word.as_slice().into()).collect())
@@ -21,7 +24,7 @@ pub(super) fn request(request: &ExecRequest) -> Start {
     };
     Start {
         program,
-        env: request.env().map(|(name, value)| (name.into(), value.into())).collect(),
+        env: variables(request, environment),
         cwd: request.cwd().map(Into::into),
         stdin: !matches!(request.stdin(), Stdin::Closed),
         tty: request.tty().map(tty),
@@ -29,6 +32,18 @@ pub(super) fn request(request: &ExecRequest) -> Start {
         output_limit: request.ends_after(),
         background: request.background() == Background::Keep,
     }
+}
+
+/// The sandbox's variables, and the command's own over them.
+fn variables(request: &ExecRequest, environment: &Environment) -> Vec<(Text, Text)> {
+    let sandboxes = environment
+        .pairs()
+        .map(|(name, value)| (name, value.as_bytes()));
+    let merged: BTreeMap<&str, &[u8]> = sandboxes.chain(request.env()).collect();
+    merged
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
 }
 
 /// What PID 1 says about the end of a command.
@@ -70,7 +85,10 @@ pub(super) fn to_wire(reason: EndReason) -> frame::EndReason {
 }
 
 pub(super) fn tty(size: TtySize) -> message::TtySize {
-    message::TtySize { rows: size.rows, columns: size.columns }
+    message::TtySize {
+        rows: size.rows,
+        columns: size.columns,
+    }
 }
 
 pub(super) fn chunk(stream: frame::StreamName, bytes: Bytes) -> OutputChunk {

@@ -7,15 +7,19 @@ mod watch;
 
 use std::sync::Arc;
 
+use stockade::exec::{Background, ProcessParts};
+use stockade::spec::AfterAbort;
 use stockade::{
-    AfterAbort, BoxFuture, Call, Error, ErrorKind, ExecRequest, Instance, InstanceId, Operation,
-    Phase, Process, ProcessParts, Result, SandboxSpec, Stdin,
+    BoxFuture, Call, Error, ErrorKind, ExecRequest, Instance, InstanceId, Operation, Phase,
+    Process, Result, SandboxSpec, Stdin,
 };
+use stockade_wire::message::Start;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::channel::{Channel, Ended, Run};
+use crate::channel::{Ended, Run};
+use crate::plan::Environment;
 pub(crate) use session::Session;
-use watch::{Order, Watch};
+use watch::Watch;
 
 /// One sandbox, as one acquire returned it.
 #[derive(Debug)]
@@ -23,6 +27,7 @@ pub(crate) struct DockerInstance {
     id: InstanceId,
     session: Arc<Session>,
     spec: Arc<SandboxSpec>,
+    environment: Environment,
     freshly_created: bool,
 }
 
@@ -31,31 +36,47 @@ impl DockerInstance {
         id: InstanceId,
         session: Arc<Session>,
         spec: Arc<SandboxSpec>,
+        environment: Environment,
         freshly_created: bool,
     ) -> Self {
-        Self { id, session, spec, freshly_created }
+        Self {
+            id,
+            session,
+            spec,
+            environment,
+            freshly_created,
+        }
     }
 
     /// Starts the command on the channel, or on a new one when the open one
     /// turns out to have ended: nothing was asked for yet.
-    async fn start(&self, call: &Call, request: &ExecRequest) -> Result<(Channel, Run)> {
-        let start = convert::request(request);
+    async fn start(&self, call: &Call, start: &Start) -> Result<Run> {
         let mut ended = Ended::Closed;
         for _ in 0..2 {
             let channel = self.session.channel(call).await?;
-            match channel.start(&start) {
-                Ok(run) => return Ok((channel, run)),
+            match channel.start(start) {
+                Ok(run) => return Ok(run),
                 Err(why) => ended = why,
             }
         }
         Err(Error::new(ErrorKind::Unavailable, Operation::Exec)
-            .message(format!("the channel to sandbox {} ended: {ended}", self.session.name()))
+            .message(format!(
+                "the channel to sandbox {} ended: {ended}",
+                self.session.name()
+            ))
             .phase(Phase::Start)
             .build())
     }
 
     async fn spawn_process(&self, call: &Call, request: ExecRequest) -> Result<Process> {
-        let (channel, run) = self.start(call, &request).await?;
+        // A request is not kept across a wait: what it reads from need not be
+        // shared between threads.
+        let start = convert::request(&request, &self.environment);
+        let timeout = request.timeout();
+        let background = request.background() == Background::Keep;
+        let piped = !matches!(request.stdin(), Stdin::Closed);
+        drop(request);
+        let run = self.start(call, &start).await?;
         let (orders, queue) = mpsc::unbounded_channel();
         let control = Arc::new(process::Control::new(run.control.clone(), orders));
         let (announce, started) = oneshot::channel();
@@ -65,25 +86,25 @@ impl DockerInstance {
             exit: run.exit,
             orders: queue,
             control: run.control,
-            timeout: request.timeout(),
-            background: request.is_background(),
+            timeout,
+            background,
             discard_after_abort: self.spec.after_abort() == AfterAbort::Discard,
         };
         let exit = tokio::spawn(watch.run(announce));
         // Whoever drops this future from here on ends the command.
         let guard = process::EndOnDrop::new(Arc::clone(&control));
-        let begun = tokio::select! {
-            begun = started => begun.ok(),
-            interruption = call.interrupted() => {
-                return Err(Error::interrupted(interruption, Operation::Exec).phase(Phase::Queue).build());
-            }
+        let begun = {
+            let _phase = call.enter(Phase::Start);
+            call.bound(started).await.map_err(|why| {
+                Error::interrupted(Operation::Spawn, why)
+                    .phase(Phase::Queue)
+                    .build()
+            })?
         };
         guard.disarm();
-        // The channel lives as long as anything of the run does.
-        drop(channel);
-        let piped = !matches!(request.stdin(), Stdin::Closed);
-        Ok(Process::from_parts(ProcessParts {
-            pid: begun.map(|begun| begun.pid),
+        Ok(Process::new(ProcessParts {
+            // A command that never started is told by its exit.
+            pid: begun.map_or(0, |begun| begun.pid),
             stdin: piped.then(|| Box::new(run.stdin) as _),
             output: Box::pin(process::Output(run.output)),
             exit: Box::pin(async move {

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::Stream;
-use stockade::{
-    BoxFuture, EndReason, Error, ErrorKind, Operation, OutputChunk, ProcessControl, Result, TtySize,
-};
+use stockade::exec::{EndReason, OutputChunk, ProcessControl, TtySize};
+use stockade::{BoxFuture, Error, ErrorKind, Operation, Result};
 use tokio::sync::mpsc;
 
 use super::convert;
@@ -38,9 +37,11 @@ impl ProcessControl for Control {
     fn signal(&self, signal: i32) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             // 64 is the last real-time signal of Linux.
-            let number = u8::try_from(signal).ok().filter(|number| (1..=64).contains(number));
+            let number = u8::try_from(signal)
+                .ok()
+                .filter(|number| (1..=64).contains(number));
             let number = number.ok_or_else(|| {
-                Error::new(ErrorKind::InvalidRequest, Operation::Exec)
+                Error::new(ErrorKind::InvalidRequest, Operation::Signal)
                     .message(format!("there is no signal {signal}: signals are 1 to 64"))
                     .build()
             })?;

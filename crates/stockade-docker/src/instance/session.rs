@@ -5,7 +5,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use stockade::error::{LeftBehindKind, Removal};
 use stockade::{Call, Error, ErrorKind, LeftBehind, Operation, Phase, Refusal};
+use stockade_wire::limits::KILL_BOUND;
 use tokio::time::timeout;
 
 use crate::channel::{Channel, Ended};
@@ -15,6 +17,9 @@ use crate::verify::{Expected, differences};
 /// How long a fresh relay may take until the hello of PID 1 has arrived. A
 /// `docker exec` takes 60 ms; a loaded engine some seconds.
 const HELLO: Duration = Duration::from_secs(20);
+
+/// How long PID 1 may take to kill everything: its own bound and some more.
+const ANSWER: Duration = KILL_BOUND.saturating_add(Duration::from_secs(3));
 
 /// How often a channel is opened anew, everything in the sandbox being killed
 /// before each further try, until the sandbox is given up.
@@ -42,11 +47,14 @@ struct Slot {
 
 impl Session {
     pub(crate) fn new(engine: Engine, id: String, name: String, expected: Expected) -> Self {
-        Self { engine, id, name, expected, slot: tokio::sync::Mutex::default(), dead: Mutex::default() }
-    }
-
-    pub(crate) fn id(&self) -> &str {
-        &self.id
+        Self {
+            engine,
+            id,
+            name,
+            expected,
+            slot: tokio::sync::Mutex::default(),
+            dead: Mutex::default(),
+        }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -63,11 +71,6 @@ impl Session {
         self.lock_dead().get_or_insert(why.into());
     }
 
-    /// Whether a channel is open; its commands are in use.
-    pub(crate) async fn is_attached(&self) -> bool {
-        self.slot.lock().await.live().is_some()
-    }
-
     /// The open channel, or a new one. The first hello is compared with the
     /// plan before any guest code runs; a sandbox that is not what was asked
     /// for is removed and refused.
@@ -80,14 +83,14 @@ impl Session {
             return Ok(channel);
         }
         slot.channel = None;
-        call.enter(Phase::Channel);
+        let _phase = call.enter(Phase::Channel);
         let mut last = Ended::Closed;
         for attempt in 0..TRIES {
             if attempt > 0 {
-                self.engine.signal(call, &self.id, "USR1").await?;
+                self.engine.kill_everything(call, &self.id).await?;
             }
             match self.open(call).await? {
-                Ok(channel) => return self.accept(call, &mut slot, channel).await,
+                Ok(channel) => return self.accept(&mut slot, channel).await,
                 Err(ended) => last = ended,
             }
             // A relay that ended may mean that the whole sandbox did.
@@ -97,16 +100,23 @@ impl Session {
         Err(self.give_up(&why).await)
     }
 
-    /// Kills every process of the sandbox from outside, which works even when
-    /// no exec can be started, and proves it on a fresh channel. After an
-    /// error the sandbox has been given up.
+    /// Kills every process of the sandbox: over the channel if it answers,
+    /// and otherwise from outside, which works even when no exec can be
+    /// started, and is proved on a fresh channel. After an error the sandbox
+    /// has been given up.
     pub(crate) async fn kill_everything(&self, call: &Call) -> Result<(), Error> {
         let mut slot = self.slot.lock().await;
         self.check_alive()?;
+        if let Some(channel) = slot.live() {
+            let killed = timeout(ANSWER, channel.kill_all()).await;
+            if matches!(killed, Ok(Ok(killed)) if killed.left == 0) {
+                return Ok(());
+            }
+        }
         let before = slot.kills;
         slot.channel = None;
         for _ in 0..TRIES {
-            self.engine.signal(call, &self.id, "USR1").await?;
+            self.engine.kill_everything(call, &self.id).await?;
             if let Ok(channel) = self.open(call).await? {
                 let hello = channel.hello();
                 let proved = hello.kill_generation > before && hello.live_runs == 0;
@@ -127,12 +137,19 @@ impl Session {
         self.bury(why);
         let call = Call::with_timeout(self.engine.cleanup_window());
         let error = Error::new(ErrorKind::Lost, Operation::Exec)
-            .message(format!("sandbox {} was given up: {why}; acquire it again", self.name))
+            .message(format!(
+                "sandbox {} was given up: {why}; acquire it again",
+                self.name
+            ))
             .phase(Phase::Channel);
-        match self.engine.remove(&call, std::slice::from_ref(&self.id)).await {
+        match self.engine.remove(&call, &self.id).await {
             Ok(()) => error.build(),
             Err(removal) => error
-                .left_behind(LeftBehind::container(&self.name))
+                .left_behind(LeftBehind::new(
+                    LeftBehindKind::Container,
+                    &self.name,
+                    Removal::ByReap,
+                ))
                 .detail(removal.to_string())
                 .build(),
         }
@@ -140,32 +157,31 @@ impl Session {
 
     async fn open(&self, call: &Call) -> Result<Result<Channel, Ended>, Error> {
         let relay = self.engine.attach(call, &self.id).await?;
-        let (from, to, keep) = relay.into_parts();
-        let opened = timeout(HELLO.min(call.remaining()), Channel::open(from, to, keep));
-        tokio::select! {
-            opened = opened => Ok(opened.unwrap_or(Err(Ended::Silent))),
-            interruption = call.interrupted() => {
-                Err(Error::interrupted(interruption, Operation::Exec).phase(Phase::Channel).build())
-            }
-        }
+        let opened = timeout(HELLO, Channel::open(relay.from, relay.to, relay.keep));
+        let opened = call.bound(opened).await.map_err(|why| {
+            Error::interrupted(Operation::Exec, why)
+                .phase(Phase::Channel)
+                .build()
+        })?;
+        Ok(opened.unwrap_or(Err(Ended::Silent)))
     }
 
-    async fn accept(
-        &self,
-        call: &Call,
-        slot: &mut Slot,
-        channel: Channel,
-    ) -> Result<Channel, Error> {
+    async fn accept(&self, slot: &mut Slot, channel: Channel) -> Result<Channel, Error> {
         let hello = channel.hello();
         let found = differences(&self.expected, hello);
         if !found.is_empty() {
             let error = self.give_up("it is not what was asked for").await;
-            let refusal = Refusal::NotAsPlanned { differences: found };
-            return Err(Error::refused(Operation::Acquire, refusal).source(error).build());
+            let refusal = Refusal::LimitNotEnforceable {
+                limit: "sandbox",
+                why: found.join("; "),
+            };
+            return Err(Error::refused(Operation::Acquire, refusal)
+                .reopen()
+                .source(error)
+                .build());
         }
         slot.kills = hello.kill_generation;
         slot.channel = Some(channel.clone());
-        call.enter(Phase::Run);
         Ok(channel)
     }
 
@@ -192,6 +208,8 @@ impl Session {
 
 impl Slot {
     fn live(&self) -> Option<Channel> {
-        self.channel.clone().filter(|channel| channel.ended().is_none())
+        self.channel
+            .clone()
+            .filter(|channel| channel.ended().is_none())
     }
 }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stockade::{Call, EndReason, Error, ErrorKind, ExecStatus, Operation, ProcessExit};
+use stockade::exec::{EndReason, ProcessExit};
+use stockade::{Call, Error, ErrorKind, ExecStatus, Operation};
 use stockade_wire::limits::KILL_BOUND;
 use stockade_wire::message::{Exit, Started};
 use tokio::sync::{mpsc, oneshot};
@@ -68,7 +69,8 @@ impl Watch {
             match self.next(announce.is_some(), orders_open, deadline).await {
                 Event::Started(Some(begun)) => {
                     queued = Duration::from_millis(begun.waited_ms);
-                    deadline = earlier(deadline, Instant::now() + self.timeout + KILL_BOUND + SLACK);
+                    deadline =
+                        earlier(deadline, Instant::now() + self.timeout + KILL_BOUND + SLACK);
                     if let Some(announce) = announce.take() {
                         let _ = announce.send(begun);
                     }
@@ -90,7 +92,12 @@ impl Watch {
         }
     }
 
-    async fn next(&mut self, starting: bool, orders_open: bool, deadline: Option<Instant>) -> Event {
+    async fn next(
+        &mut self,
+        starting: bool,
+        orders_open: bool,
+        deadline: Option<Instant>,
+    ) -> Event {
         let overdue = async {
             match deadline {
                 Some(deadline) => sleep_until(deadline).await,
@@ -109,7 +116,9 @@ impl Watch {
     async fn finish(&self, exit: Exit, queued: Duration) -> Result<ProcessExit, Error> {
         let mut exit = convert::exit(exit, queued);
         if !exit.tree_ended && !self.background {
-            self.session.kill_everything(&Call::with_timeout(RECOVERY)).await?;
+            self.session
+                .kill_everything(&Call::with_timeout(RECOVERY))
+                .await?;
             exit.tree_ended = true;
             exit.left_running = 0;
         }
@@ -131,7 +140,7 @@ impl Watch {
             drop(channel);
             self.session.kill_everything(&call).await?;
         }
-        let status = ended.map_or(ExecStatus::Lost, convert::ended);
+        let status = ended.map_or(ExecStatus::SupervisorLost, convert::ended);
         self.after_abort(&status).await;
         Ok(convert::without_report(status, queued))
     }
@@ -139,7 +148,9 @@ impl Watch {
     /// The guest did not keep its own bounds.
     async fn overdue(&self, reason: EndReason, queued: Duration) -> Result<ProcessExit, Error> {
         self.control.end(convert::to_wire(reason));
-        self.session.kill_everything(&Call::with_timeout(RECOVERY)).await?;
+        self.session
+            .kill_everything(&Call::with_timeout(RECOVERY))
+            .await?;
         let status = convert::ended(reason);
         self.after_abort(&status).await;
         Ok(convert::without_report(status, queued))
@@ -148,12 +159,18 @@ impl Watch {
     async fn after_abort(&self, status: &ExecStatus) {
         let aborted = matches!(
             status,
-            ExecStatus::TimedOut | ExecStatus::Cancelled | ExecStatus::OutputLimit | ExecStatus::Lost
+            ExecStatus::TimedOut
+                | ExecStatus::Cancelled
+                | ExecStatus::OutputLimit
+                | ExecStatus::SupervisorLost
         );
         if aborted && self.discard_after_abort {
             // The outcome stands whether or not the removal succeeded; what
             // is left ends by itself, and the next acquire replaces it.
-            let _ = self.session.give_up("the spec discards it after an ended command").await;
+            let _ = self
+                .session
+                .give_up("the spec discards it after an ended command")
+                .await;
         }
     }
 }
@@ -167,4 +184,3 @@ fn detached() -> Error {
         .message("the command was detached, so that nobody waits for it")
         .build()
 }
-

@@ -17,12 +17,44 @@ const LEAST_MILLI_CPUS: u64 = 10;
 /// PID 1 and its relay need some open files of their own.
 const LEAST_OPEN_FILES: u64 = 64;
 
+/// What an engine and its host have, as far as a plan depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Host {
+    /// Whether each limit can be enforced at all.
+    pub(crate) memory_limit: bool,
+    pub(crate) swap_limit: bool,
+    pub(crate) pids_limit: bool,
+    pub(crate) cpu_quota: bool,
+    /// Whether ids inside containers are others than the daemon's.
+    pub(crate) user_namespaces: bool,
+    pub(crate) cpus: u64,
+    pub(crate) memory_total: u64,
+}
+
+impl From<&EngineFacts> for Host {
+    fn from(facts: &EngineFacts) -> Self {
+        Self {
+            memory_limit: facts.memory_limit,
+            swap_limit: facts.swap_limit,
+            pids_limit: facts.pids_limit,
+            cpu_quota: facts.cpu_quota,
+            user_namespaces: facts.user_namespaces,
+            cpus: facts.cpus,
+            memory_total: facts.memory_total,
+        }
+    }
+}
+
 /// Refuses what the engine cannot enforce, does not have, or cannot run with.
-pub(super) fn check(spec: &SandboxSpec, engine: &EngineFacts) -> Result<(), Refusal> {
+pub(super) fn check(spec: &SandboxSpec, engine: &Host) -> Result<(), Refusal> {
     let limits = spec.limits();
     let enforceable = [
         ("memory", engine.memory_limit, "memory"),
-        ("swap", engine.swap_limit, "swap, so that a memory limit could be passed by swapping"),
+        (
+            "swap",
+            engine.swap_limit,
+            "swap, so that a memory limit could be passed by swapping",
+        ),
         ("pids", engine.pids_limit, "processes"),
         ("milli_cpus", engine.cpu_quota, "CPU time"),
     ];
@@ -36,7 +68,11 @@ pub(super) fn check(spec: &SandboxSpec, engine: &EngineFacts) -> Result<(), Refu
     }
     let most = [
         ("memory", limits.memory, engine.memory_total),
-        ("milli_cpus", limits.milli_cpus, engine.cpus.saturating_mul(1000)),
+        (
+            "milli_cpus",
+            limits.milli_cpus,
+            engine.cpus.saturating_mul(1000),
+        ),
     ];
     for (limit, asked, most) in most {
         if asked > most {
@@ -51,7 +87,11 @@ pub(super) fn check(spec: &SandboxSpec, engine: &EngineFacts) -> Result<(), Refu
     ];
     for (limit, asked, least) in least {
         if asked < least {
-            return Err(Refusal::LimitBelowFloor { limit, asked, least });
+            return Err(Refusal::LimitBelowFloor {
+                limit,
+                asked,
+                least,
+            });
         }
     }
     Ok(())

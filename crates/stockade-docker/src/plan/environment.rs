@@ -19,7 +19,9 @@ pub(crate) struct Environment(BTreeMap<String, String>);
 impl Environment {
     /// Names and values; values may be secret.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
@@ -30,7 +32,10 @@ pub(crate) fn of(spec: &SandboxSpec, image: &ImageFacts, user: &User) -> Environ
     let work_dir = spec.work_dir().as_str();
     let images = |name: &str| {
         image.env.iter().find_map(|entry| {
-            entry.split_once('=').filter(|(key, _)| *key == name).map(|(_, value)| value)
+            entry
+                .split_once('=')
+                .filter(|(key, _)| *key == name)
+                .map(|(_, value)| value)
         })
     };
     let home = match (spec.hardening(), &user.home) {
@@ -53,6 +58,10 @@ pub(crate) fn of(spec: &SandboxSpec, image: &ImageFacts, user: &User) -> Environ
             variables.insert(name.to_owned(), value.to_owned());
         }
     }
-    variables.extend(spec.env().iter().map(|(name, value)| (name.clone(), value.clone())));
+    variables.extend(
+        spec.env()
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
     Environment(variables)
 }

@@ -7,7 +7,9 @@ mod user;
 
 use std::time::Duration;
 
-use docker_driver::{EngineFacts, Mount};
+use docker_driver::{
+    ContainerName, ContainerPath, CreationMark, ImageRef, InvalidName, Label, Mount, RunOptions,
+};
 use stockade::spec::{Hardening, Storage};
 use stockade::{Refusal, SandboxSpec};
 
@@ -15,7 +17,9 @@ use crate::definition::Definition;
 use crate::image::ImageFacts;
 use crate::verify::Expected;
 
+pub(crate) use engine::Host;
 pub(crate) use environment::Environment;
+pub(crate) use mounts::runtime_volume;
 pub(crate) use user::User;
 
 /// Where the guest runtime is mounted.
@@ -60,14 +64,15 @@ pub(crate) struct Plan {
 pub(crate) fn plan(
     spec: &SandboxSpec,
     image: &ImageFacts,
-    facts: &EngineFacts,
+    host: &Host,
     runtime: RuntimeAt<'_>,
 ) -> Result<Plan, Refusal> {
-    engine::check(spec, facts)?;
+    engine::check(spec, host)?;
     let user = user::choose(spec.hardening(), image)?;
     let volumes = mounts::declared_volumes(spec, image)?;
     mounts::check_work_dir(spec, image)?;
-    let mounts = mounts::all(spec, &user, &volumes, facts, runtime);
+    let tmpfs = mounts::sizes(spec, &volumes);
+    let mounts = mounts::all(spec, &user, &volumes, host, runtime)?;
     let environment = environment::of(spec, image, &user);
     let limits = spec.limits();
     let read_only_root = spec.hardening() == Hardening::Strict;
@@ -81,7 +86,7 @@ pub(crate) fn plan(
         open_files_soft: limits.open_files_soft,
         open_files_hard: limits.open_files_hard,
         read_only_root,
-        tmpfs: mounts::sizes(spec, &volumes),
+        tmpfs,
         runtime_dir: RUNTIME_DIR.to_owned(),
     };
     let definition = definition(spec, image, &user, &environment, runtime);
@@ -102,6 +107,65 @@ pub(crate) fn plan(
         definition,
         expected,
     })
+}
+
+impl Plan {
+    /// The options of the one `docker run` that makes it.
+    ///
+    /// The environment is not among them: it travels with each command, so
+    /// that no value of it is kept where everybody who can reach the engine
+    /// may read it.
+    ///
+    /// # Errors
+    ///
+    /// A name or a label that the engine cannot take.
+    pub(crate) fn options(
+        &self,
+        name: ContainerName,
+        mark: CreationMark,
+        labels: Vec<Label>,
+    ) -> Result<RunOptions, InvalidName> {
+        let millis = |time: Duration| time.as_millis().to_string();
+        let init = [
+            "init".to_owned(),
+            format!("--work={}", self.work_dir),
+            format!("--idle-limit-ms={}", millis(self.idle_limit)),
+            format!("--max-age-ms={}", millis(self.max_age)),
+        ];
+        let options = base(name, mark, &self.image_id, init)?
+            .labels(labels)
+            .user(docker_driver::User {
+                uid: self.user.uid,
+                gid: self.user.gid,
+            })
+            .groups(self.user.groups.iter().copied())
+            .mounts(self.mounts.iter().cloned())
+            .memory_without_swap(self.memory)
+            .milli_cpus(self.milli_cpus)
+            .pids(self.pids)
+            .shm_bytes(self.shm)
+            .open_files(self.open_files.0, self.open_files.1);
+        Ok(if self.read_only_root {
+            options.read_only()
+        } else {
+            options
+        })
+    }
+}
+
+/// What every container of ours has in common: our own program, which ends
+/// with the container, and no core dump.
+pub(crate) fn base(
+    name: ContainerName,
+    mark: CreationMark,
+    image_id: &str,
+    words: impl IntoIterator<Item = String>,
+) -> Result<RunOptions, InvalidName> {
+    Ok(RunOptions::new(name, mark, ImageRef::new(image_id)?)
+        .program(GUEST, words)
+        .work_dir(ContainerPath::new("/")?)
+        .core_bytes(0)
+        .remove_at_end())
 }
 
 /// Labels of the caller are left out: they say what a sandbox is for, not
@@ -134,3 +198,6 @@ fn definition(
     definition.part("execution_contract", spec.execution_contract());
     definition
 }
+
+#[cfg(test)]
+mod tests;

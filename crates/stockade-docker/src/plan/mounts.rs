@@ -1,11 +1,11 @@
 //! What is mounted into a sandbox, and what must not be hidden by it.
 
-use docker_driver::{EngineFacts, Mount, TmpfsVolume};
+use docker_driver::{ContainerPath, Label, Mount, TmpfsVolume, VolumeName};
 use stockade::spec::Storage;
 use stockade::{Refusal, SandboxSpec};
 use stockade_wire::message::PathKind;
 
-use super::{RUNTIME_DIR, RuntimeAt, TMP, User};
+use super::{Host, RUNTIME_DIR, RuntimeAt, TMP, User};
 use crate::image::ImageFacts;
 use crate::names::label;
 
@@ -25,7 +25,11 @@ pub(super) fn declared_volumes(
         match image.at(path).map(|facts| facts.what) {
             _ if taken => {}
             None | Some(PathKind::Absent | PathKind::EmptyDirectory) => paths.push(path.to_owned()),
-            Some(_) => return Err(Refusal::ImageVolume { path: path.to_owned() }),
+            Some(_) => {
+                return Err(Refusal::ImageVolume {
+                    path: path.to_owned(),
+                });
+            }
         }
     }
     let volumes = u64::try_from(paths.len()).unwrap_or(u64::MAX);
@@ -52,17 +56,34 @@ pub(super) fn all(
     spec: &SandboxSpec,
     user: &User,
     volumes: &[String],
-    engine: &EngineFacts,
+    engine: &Host,
     runtime: RuntimeAt<'_>,
-) -> Vec<Mount> {
+) -> Result<Vec<Mount>, Refusal> {
     let limits = spec.limits();
-    let mut mounts = vec![Mount::volume(runtime.volume, RUNTIME_DIR).read_only()];
+    let mut mounts = vec![runtime_volume(runtime.volume)?.read_only()];
     if spec.storage() == Storage::Tmpfs {
-        mounts.push(work(spec, user, engine));
+        mounts.push(work(spec, user, engine)?);
     }
-    mounts.push(Mount::tmpfs(TMP, limits.tmp_bytes, 0o1777));
-    mounts.extend(volumes.iter().map(|path| Mount::tmpfs(path, DECLARED_VOLUME, 0o1777)));
-    mounts
+    mounts.push(Mount::tmpfs(path(TMP)?, limits.tmp_bytes, 0o1777));
+    for volume in volumes {
+        mounts.push(Mount::tmpfs(path(volume)?, DECLARED_VOLUME, 0o1777));
+    }
+    Ok(mounts)
+}
+
+/// The guest runtime, writable, for whoever fills it.
+pub(crate) fn runtime_volume(name: &str) -> Result<Mount, Refusal> {
+    let name = VolumeName::new(name).map_err(|_| Refusal::Foreign {
+        name: name.to_owned(),
+    })?;
+    Ok(Mount::volume(name, path(RUNTIME_DIR)?))
+}
+
+/// A path that the engine cannot mount at is one that nothing can be kept at.
+fn path(text: &str) -> Result<ContainerPath, Refusal> {
+    ContainerPath::new(text).map_err(|_| Refusal::WorkDirNotDirectory {
+        path: text.to_owned(),
+    })
 }
 
 /// Each tmpfs and its size in bytes, as the hello must name them.
@@ -79,19 +100,19 @@ pub(super) fn sizes(spec: &SandboxSpec, volumes: &[String]) -> Vec<(String, u64)
 /// A local volume backed by tmpfs, and not `--tmpfs`: the engine's own copies
 /// see into a volume, and not into a tmpfs of the container. It is anonymous,
 /// so that it goes with its container whoever ends that.
-fn work(spec: &SandboxSpec, user: &User, engine: &EngineFacts) -> Mount {
+fn work(spec: &SandboxSpec, user: &User, engine: &Host) -> Result<Mount, Refusal> {
     let limits = spec.limits();
     // With remapped user namespaces the mount's ids are the daemon's, so that
     // an owner would be somebody else; everybody may write instead.
     let owner = (!engine.user_namespaces).then_some((user.uid, user.gid));
-    Mount::tmpfs_volume(TmpfsVolume {
-        path: spec.work_dir().as_str().to_owned(),
+    Ok(Mount::tmpfs_volume(TmpfsVolume {
+        path: path(spec.work_dir().as_str())?,
         bytes: limits.work_bytes,
         inodes: limits.work_inodes,
         owner,
         mode: if owner.is_some() { 0o700 } else { 0o1777 },
-        labels: vec![(label::ROLE.to_owned(), "work".to_owned())],
-    })
+        labels: Label::new(label::ROLE, "work").into_iter().collect(),
+    }))
 }
 
 /// The contract checks the rule for what the spec itself asks for; what an
@@ -101,12 +122,25 @@ fn memory_rule(spec: &SandboxSpec, more: u64) -> Result<(), Refusal> {
         return Ok(());
     }
     let limits = spec.limits();
-    let work = if spec.storage() == Storage::Tmpfs { limits.work_bytes } else { 0 };
-    let needed = [work, limits.tmp_bytes, limits.shm_bytes, more, stockade::limits::MEMORY_FLOOR]
-        .into_iter()
-        .fold(0_u64, u64::saturating_add);
+    let work = if spec.storage() == Storage::Tmpfs {
+        limits.work_bytes
+    } else {
+        0
+    };
+    let needed = [
+        work,
+        limits.tmp_bytes,
+        limits.shm_bytes,
+        more,
+        stockade::limits::MEMORY_FLOOR,
+    ]
+    .into_iter()
+    .fold(0_u64, u64::saturating_add);
     if limits.memory < needed {
-        return Err(Refusal::MemoryRule { memory: limits.memory, needed });
+        return Err(Refusal::MemoryRule {
+            memory: limits.memory,
+            needed,
+        });
     }
     Ok(())
 }

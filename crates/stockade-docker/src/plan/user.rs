@@ -27,18 +27,36 @@ pub(crate) struct User {
 /// An image whose user cannot be resolved is refused under either profile,
 /// since somebody else's identity would be a guess.
 pub(crate) fn choose(hardening: Hardening, image: &ImageFacts) -> Result<User, Refusal> {
-    let facts = image.user.as_ref().map_err(|why| Refusal::ImageUserUnresolved {
-        user: image.user_name.clone(),
-        why: why.clone(),
-    })?;
+    let facts = image
+        .user
+        .as_ref()
+        .map_err(|why| Refusal::ImageUserUnresolved {
+            user: image.user_name.clone(),
+            why: why.clone(),
+        })?;
     if hardening == Hardening::Strict && facts.uid == 0 {
-        return Ok(User { uid: NOBODY, gid: NOBODY, groups: vec![], name: None, home: None });
+        return Ok(User {
+            uid: NOBODY,
+            gid: NOBODY,
+            groups: vec![],
+            name: None,
+            home: None,
+        });
     }
     let text = |text: &stockade_wire::Text| String::from_utf8(text.as_bytes().to_vec()).ok();
     // Root's group would come back through the group list of a careless image.
     let strict = hardening == Hardening::Strict;
-    let groups = facts.groups.iter().copied().filter(|gid| !(strict && *gid == 0)).collect();
-    let gid = if strict && facts.gid == 0 { facts.uid } else { facts.gid };
+    let groups = facts
+        .groups
+        .iter()
+        .copied()
+        .filter(|gid| !(strict && *gid == 0))
+        .collect();
+    let gid = if strict && facts.gid == 0 {
+        facts.uid
+    } else {
+        facts.gid
+    };
     Ok(User {
         uid: facts.uid,
         gid,

@@ -1,8 +1,8 @@
 //! The main job, shown on a real engine: `cargo xtask demo`.
 //!
 //! Everything that it needs to know comes from variables that xtask sets:
-//! `STOCKADE_DEMO_PYTHON` and `STOCKADE_DEMO_SCRATCH` name images,
-//! `STOCKADE_DEMO_DATA` a file, and docker's own variables the engine.
+//! `STOCKADE_TEST_IMAGE_PYTHON` and `STOCKADE_DEMO_SCRATCH` name images,
+//! `STOCKADE_TEST_DATA` a file, and docker's own variables the engine.
 
 #![expect(clippy::print_stdout, reason = "showing is what a demo is for")]
 
@@ -53,9 +53,9 @@ async fn show() -> Result<(), Box<dyn Error>> {
     let stage = Stage {
         backend,
         floor: Floor::from_env()?,
-        python: variable("STOCKADE_DEMO_PYTHON")?,
+        python: variable("STOCKADE_TEST_IMAGE_PYTHON")?,
         scratch: variable("STOCKADE_DEMO_SCRATCH")?,
-        data: std::fs::read(variable("STOCKADE_DEMO_DATA")?)?,
+        data: std::fs::read(variable("STOCKADE_TEST_DATA")?)?,
     };
     let version = stage.floor.version()?;
     table.row("bind to the engine", bound.took, "docker version", version);

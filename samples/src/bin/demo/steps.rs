@@ -17,7 +17,7 @@ type Shown = Result<(), Box<dyn Error>>;
 
 /// The program that a model might have written; it goes in as an argument,
 /// and its data on standard input.
-const PROGRAM: &str = include_str!("../../../programs/characters.py");
+const PROGRAM: &str = include_str!("../../../programs/manufacturers.py");
 
 /// A real program over a real data set.
 pub(crate) async fn python_over_data(call: &Call, stage: &Stage, table: &mut Table) -> Shown {

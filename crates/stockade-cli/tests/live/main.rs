@@ -1,0 +1,11 @@
+//! The program as a person and a script use it, on a real engine.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "these tests start the program itself"
+)]
+
+mod crash;
+mod interrupt;
+mod run;
+mod tool;

@@ -1,0 +1,182 @@
+//! Containers: made, looked at, entered, signalled, removed.
+
+use std::collections::BTreeMap;
+
+use docker_driver::{
+    CallErrorKind, ContainerFacts, ContainerId, ContainerName, ExecStream, InspectContainer,
+    KillContainer, Label, ListContainers, RemoveContainer, RunDetached, RunOptions, Signal,
+    StreamControl, StreamInput, StreamOutput,
+};
+use futures_util::future::join_all;
+use stockade::{Call, Error, Operation, Phase, Result};
+
+use super::{Asked, Engine, lift, unfit};
+use crate::decide::{Observed, State};
+use crate::names::label;
+use crate::plan::{GUEST, RUNTIME_DIR};
+
+/// What became of a create.
+pub(crate) enum Created {
+    /// The id of the container, which runs.
+    Made(String),
+    Failed(CreateFailed),
+}
+
+/// A create that failed for a reason that the name may explain.
+pub(crate) struct CreateFailed {
+    /// Whether the engine said that the name is taken.
+    pub(crate) is_conflict: bool,
+    pub(crate) error: Error,
+}
+
+/// A container of ours.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub(crate) id: String,
+}
+
+/// A container of ours, with what its labels say.
+#[derive(Debug, Clone)]
+pub(crate) struct Described {
+    pub(crate) found: Found,
+    pub(crate) labels: BTreeMap<String, String>,
+}
+
+/// An open stream to PID 1.
+pub(crate) struct Relay {
+    pub(crate) from: StreamOutput,
+    pub(crate) to: StreamInput,
+    /// Ends the relay's process when dropped.
+    pub(crate) keep: StreamControl,
+}
+
+impl Engine {
+    /// Makes a container and starts it. Dropped, it is removed again.
+    pub(crate) async fn create(&self, call: &Call, options: RunOptions) -> Result<Created> {
+        match self.mutate(call, RunDetached(options)).await {
+            Asked::Answered(id) => Ok(Created::Made(id.to_string())),
+            Asked::Interrupted(why) => Err(Error::interrupted(Operation::Acquire, why)
+                .phase(Phase::Create)
+                .build()),
+            Asked::Failed(error) => {
+                let is_conflict = error.kind() == CallErrorKind::NameConflict;
+                let fatal = matches!(
+                    error.kind(),
+                    CallErrorKind::DaemonUnreachable
+                        | CallErrorKind::PermissionDenied
+                        | CallErrorKind::DeadlinePassed
+                        | CallErrorKind::Cancelled
+                        | CallErrorKind::NotStarted
+                        | CallErrorKind::Closed
+                );
+                let error = lift::call(Operation::Acquire, Phase::Create, error);
+                if fatal {
+                    Err(error)
+                } else {
+                    Ok(Created::Failed(CreateFailed { is_conflict, error }))
+                }
+            }
+        }
+    }
+
+    /// What stands under a name.
+    pub(crate) async fn observe(&self, call: &Call, name: &str) -> Result<Option<Observed>> {
+        let name = ContainerName::new(name).map_err(unfit)?;
+        let found = self.query(call, InspectContainer::new(name)).await;
+        let found = found.or_error(Operation::Acquire, Phase::Observe)?;
+        Ok(found.map(observed))
+    }
+
+    /// Whether a container runs; one that is gone does not.
+    pub(crate) async fn is_running(&self, call: &Call, id: &str) -> Result<bool> {
+        let id = ContainerId::new(id).map_err(unfit)?;
+        let found = self.query(call, InspectContainer::new(id)).await;
+        let found = found.or_error(Operation::Exec, Phase::Channel)?;
+        Ok(found.is_some_and(|facts| facts.state.running))
+    }
+
+    /// Every container of this owner with these labels.
+    pub(crate) async fn find(&self, call: &Call, filters: &[(&str, String)]) -> Result<Vec<Found>> {
+        let owner = Label::new(label::OWNER, self.owner()).map_err(unfit)?;
+        let mut labels = vec![owner];
+        for (key, value) in filters {
+            labels.push(Label::new(*key, value).map_err(unfit)?);
+        }
+        let rows = self.query(call, ListContainers::labelled(labels)).await;
+        let rows = rows.or_error(Operation::Dispose, Phase::Observe)?;
+        Ok(rows
+            .into_iter()
+            .map(|row| Found {
+                id: row.id.to_string(),
+            })
+            .collect())
+    }
+
+    /// The labels of containers that [`Engine::find`] found; one that is gone
+    /// by now is left out.
+    pub(crate) async fn describe(&self, call: &Call, found: Vec<Found>) -> Result<Vec<Described>> {
+        let looks = found.into_iter().map(async |found| {
+            let id = ContainerId::new(&found.id).map_err(unfit)?;
+            let facts = self.query(call, InspectContainer::new(id)).await;
+            let facts = facts.or_error(Operation::Reap, Phase::Observe)?;
+            Ok(facts.map(|facts| Described {
+                found,
+                labels: facts.labels,
+            }))
+        });
+        let described: Result<Vec<_>> = join_all(looks).await.into_iter().collect();
+        Ok(described?.into_iter().flatten().collect())
+    }
+
+    /// Removes a container with its anonymous volumes. One that is gone is
+    /// removed.
+    pub(crate) async fn remove(&self, call: &Call, id: &str) -> Result<()> {
+        let id = ContainerId::new(id).map_err(unfit)?;
+        let removed = self.mutate(call, RemoveContainer::new(id)).await;
+        removed
+            .or_error(Operation::Dispose, Phase::Dispose)
+            .map(drop)
+    }
+
+    /// Has PID 1 of a container kill everything else in it.
+    pub(crate) async fn kill_everything(&self, call: &Call, id: &str) -> Result<()> {
+        let id = ContainerId::new(id).map_err(unfit)?;
+        let killed = self
+            .mutate(call, KillContainer::new(id, Signal::Usr1))
+            .await;
+        killed.or_error(Operation::Exec, Phase::Channel)
+    }
+
+    /// Starts a relay to PID 1. That it runs says nothing yet: the hello does.
+    pub(crate) async fn attach(&self, call: &Call, id: &str) -> Result<Relay> {
+        let id = ContainerId::new(id).map_err(unfit)?;
+        let runtime_dir = format!("--runtime-dir={RUNTIME_DIR}");
+        let verb = ExecStream::new(id, GUEST, ["attach".to_owned(), runtime_dir]);
+        let bounds = self.bounds(call);
+        let opened = call
+            .bound(self.inner.docker.open_stream(&bounds, verb))
+            .await;
+        let opened = opened.map_or_else(Asked::Interrupted, Asked::from);
+        let (to, from, keep) = opened.or_error(Operation::Exec, Phase::Channel)?.split();
+        Ok(Relay { from, to, keep })
+    }
+}
+
+fn observed(facts: ContainerFacts) -> Observed {
+    let label = |key: &str| facts.labels.get(key).cloned();
+    let state = match facts.state.status.as_str() {
+        "paused" => State::Paused,
+        "running" => State::Running,
+        "removing" | "restarting" => State::Changing,
+        _ => State::Stopped,
+    };
+    Observed {
+        state,
+        owner: label(label::OWNER),
+        key: label(label::KEY),
+        kind: label(label::KIND),
+        nonce: label(label::NONCE),
+        definition: label(label::DEFINITION),
+        id: facts.id.to_string(),
+    }
+}

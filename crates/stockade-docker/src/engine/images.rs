@@ -1,0 +1,246 @@
+//! Images and the guest runtime's volume.
+
+use bytes::Bytes;
+use docker_driver::{
+    CallErrorKind, ContainerName, ContainerPath, CopyIn, CreateContainer, CreationMark, ImageFacts,
+    ImageRef, InspectImage, Label, LineSink, Pull, RemoveContainer, RunForeground, RunOptions,
+    User,
+};
+use stockade::spec::Platform;
+use stockade::{Call, Error, ErrorKind, Operation, Phase, Refusal, Result};
+use stockade_wire::limits::FACTS;
+use stockade_wire::message::Facts;
+
+use super::{Asked, Engine, unfit};
+use crate::names::{self, label};
+use crate::plan::{self, RUNTIME_DIR};
+
+/// Memory and processes of a probe: our own program and nothing else runs.
+const PROBE_MEMORY: u64 = 64 * 1024 * 1024;
+const PROBE_PIDS: u64 = 16;
+
+/// What an image is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Probe<'a> {
+    pub(crate) image_id: &'a str,
+    /// As the image names it.
+    pub(crate) user: &'a str,
+    pub(crate) paths: &'a [String],
+}
+
+impl Engine {
+    /// What the engine says of an image; `None` when it does not have it.
+    pub(crate) async fn image(&self, call: &Call, reference: &str) -> Result<Option<ImageFacts>> {
+        let image = image_ref(reference)?;
+        let found = self.query(call, InspectImage::new(image)).await;
+        found.or_error(Operation::Acquire, Phase::Image)
+    }
+
+    /// Pulls an image, and tells each line of the client's report.
+    pub(crate) async fn pull(
+        &self,
+        call: &Call,
+        reference: &str,
+        platform: Option<&Platform>,
+        tell: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<()> {
+        let mut pull = Pull::new(image_ref(reference)?).tell(LineSink::new(tell));
+        if let Some(platform) = platform {
+            let platform = docker_driver::Platform::new(platform.to_string()).map_err(unfit)?;
+            pull = pull.platform(platform);
+        }
+        match self.query(call, pull).await {
+            Asked::Failed(error) if is_refusal(error.kind()) => {
+                let reference = reference.to_owned();
+                let detail = said(&error);
+                let refusal = Refusal::ImageNotFound { reference, detail };
+                Err(Error::refused(Operation::Acquire, refusal))
+            }
+            pulled => pulled.or_error(Operation::Acquire, Phase::Pull).map(drop),
+        }
+    }
+
+    /// Runs `guest facts` in an image. `None` when the volume does not hold a
+    /// guest runtime that answers.
+    pub(crate) async fn image_facts(
+        &self,
+        call: &Call,
+        volume: &str,
+        probe: Probe<'_>,
+    ) -> Result<Option<Facts>> {
+        let mut words = vec!["facts".to_owned(), format!("--runtime-dir={RUNTIME_DIR}")];
+        words.push(format!("--user={}", probe.user));
+        words.extend(probe.paths.iter().map(|path| format!("--path={path}")));
+        let name = format!("stockade-{}-facts", names::nonce()?);
+        let options = self.probe(&name, probe.image_id, words)?;
+        let mount = runtime_mount(volume)?.read_only();
+        let options = options.mounts([mount]).read_only();
+        let ran = self.mutate(call, RunForeground::new(options, FACTS)).await;
+        let output = match ran {
+            // Docker's own words for a program that is not there: the volume
+            // is new, or was never filled.
+            Asked::Failed(error) if error.kind() == CallErrorKind::ProgramNotFound => {
+                return Ok(None);
+            }
+            ran => ran.or_error(Operation::Acquire, Phase::Image)?,
+        };
+        if output.code != 0 {
+            return Ok(None);
+        }
+        Ok(serde_json::from_slice(&output.stdout).ok())
+    }
+
+    /// Brings the guest runtime into a volume, through a container of the
+    /// caller's own image that never runs. `false` when another host is at it.
+    pub(crate) async fn fill(
+        &self,
+        call: &Call,
+        volume: &str,
+        image_id: &str,
+        digest: &str,
+        binary: &[u8],
+    ) -> Result<bool> {
+        let tar = Bytes::from(archive(digest, binary)?);
+        // The name is the lock: two hosts cannot both make it.
+        let options = self.probe(
+            &format!("{volume}-fill"),
+            image_id,
+            vec!["version".to_owned()],
+        )?;
+        let options = options.mounts([runtime_mount(volume)?]);
+        let made = self.mutate(call, CreateContainer(options)).await;
+        let id = match made {
+            Asked::Failed(error) if error.kind() == CallErrorKind::NameConflict => {
+                return Ok(false);
+            }
+            made => made.or_error(Operation::Acquire, Phase::Runtime)?,
+        };
+        let root = ContainerPath::new("/").map_err(unfit)?;
+        let copied = self.mutate(call, CopyIn::new(&id, root, tar)).await;
+        let copied = copied.or_error(Operation::Acquire, Phase::Runtime);
+        let window = Call::with_timeout(self.cleanup_window());
+        let removed = self.mutate(&window, RemoveContainer::new(&id)).await;
+        copied?;
+        removed.or_error(Operation::Acquire, Phase::Runtime)?;
+        Ok(true)
+    }
+
+    /// Root without a single capability: it can read what everybody can, and
+    /// no program but our own is run.
+    fn probe(&self, name: &str, image_id: &str, words: Vec<String>) -> Result<RunOptions> {
+        let mark = CreationMark::new(Label::new(label::NONCE, names::nonce()?).map_err(unfit)?);
+        let name = ContainerName::new(name).map_err(unfit)?;
+        let created = names::now_millis().to_string();
+        let labels = [
+            (label::OWNER, self.owner()),
+            (label::RUN, self.run()),
+            (label::ROLE, "probe"),
+            (label::CREATED, &created),
+        ];
+        let labels = labels
+            .into_iter()
+            .map(|(key, value)| Label::new(key, value));
+        let labels: Vec<_> = labels
+            .collect::<std::result::Result<_, _>>()
+            .map_err(unfit)?;
+        Ok(plan::base(name, mark, image_id, words)
+            .map_err(unfit)?
+            .labels(labels)
+            .user(User { uid: 0, gid: 0 })
+            .memory_without_swap(PROBE_MEMORY)
+            .pids(PROBE_PIDS))
+    }
+}
+
+fn runtime_mount(volume: &str) -> Result<docker_driver::Mount> {
+    plan::runtime_volume(volume).map_err(|refusal| Error::refused(Operation::Acquire, refusal))
+}
+
+/// A reference that is no single word is none that any engine could have.
+fn image_ref(reference: &str) -> Result<ImageRef> {
+    ImageRef::new(reference).map_err(|error| {
+        let refusal = Refusal::ImageNotFound {
+            reference: reference.to_owned(),
+            detail: error.to_string(),
+        };
+        Error::refused(Operation::Acquire, refusal)
+    })
+}
+
+fn is_refusal(kind: CallErrorKind) -> bool {
+    matches!(
+        kind,
+        CallErrorKind::NotInRegistry
+            | CallErrorKind::RegistryDenied
+            | CallErrorKind::RegistryUnreachable
+            | CallErrorKind::NoSuchImage
+            | CallErrorKind::PlatformMismatch
+    )
+}
+
+/// What the registry said, as the driver understands it.
+fn said(error: &docker_driver::CallError) -> String {
+    let why = match error.kind() {
+        CallErrorKind::RegistryDenied => {
+            "the registry demands other credentials; log in with `docker login`"
+        }
+        CallErrorKind::RegistryUnreachable => "the registry cannot be reached from the engine",
+        CallErrorKind::PlatformMismatch => "the registry has it for other platforms only",
+        _ => "the registry does not have it; check the name and the tag",
+    };
+    why.to_owned()
+}
+
+/// The binary first and the marker last: a volume that holds the marker is
+/// whole. Mode 0111, so that whoever runs it cannot be traced or read.
+fn archive(digest: &str, binary: &[u8]) -> Result<Vec<u8>> {
+    let mut tar = tar::Builder::new(Vec::with_capacity(binary.len() + 8192));
+    let folder = RUNTIME_DIR.trim_start_matches('/');
+    let entries = [
+        ("guest", 0o111, binary),
+        ("digest", 0o444, digest.as_bytes()),
+    ];
+    for (name, mode, content) in entries {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        header.set_mode(mode);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(0);
+        tar.append_data(&mut header, format!("{folder}/{name}"), content)
+            .map_err(packing)?;
+    }
+    tar.into_inner().map_err(packing)
+}
+
+fn packing(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Internal, Operation::Acquire)
+        .message("the guest runtime cannot be packed")
+        .source(error)
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_marker_comes_after_the_binary_it_vouches_for() {
+        let packed = archive("abc", b"program").unwrap();
+        let mut tar = tar::Archive::new(&packed[..]);
+        let names: Vec<_> = tar
+            .entries()
+            .unwrap()
+            .map(|entry| {
+                let entry = entry.unwrap();
+                let path = entry.path().unwrap().into_owned();
+                (path, entry.header().mode().unwrap())
+            })
+            .collect();
+        let expected = [
+            (".stockade/guest".into(), 0o111),
+            (".stockade/digest".into(), 0o444),
+        ];
+        assert_eq!(names, expected);
+    }
+}

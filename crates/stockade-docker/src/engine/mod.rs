@@ -1,0 +1,220 @@
+//! The engine as this backend uses it: the driver's verbs under a call's
+//! deadline, and the driver's errors in the contract's words.
+
+mod containers;
+mod images;
+mod lift;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use docker_driver::{
+    BindConfig, Bounds, CallError, Docker, EngineFacts, Environment, InvalidName, Mutation, Query,
+};
+use stockade::disposal::RemovalFailure;
+use stockade::spec::Platform;
+use stockade::vocabulary::DisposalCode;
+use stockade::{Call, Error, ErrorKind, Operation, Phase, Removed, Result};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::DockerConfig;
+use crate::names;
+
+pub(crate) use containers::{CreateFailed, Created, Described, Found};
+pub(crate) use images::Probe;
+pub(crate) use lift::{disposal_code, lost};
+
+/// How long removing what is of no use may take when its own call is over.
+const CLEANUP_WINDOW: Duration = Duration::from_secs(30);
+
+/// One bound engine; cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Engine {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    docker: Docker,
+    config: DockerConfig,
+    platform: Platform,
+    /// Names this backend object in the labels of what it makes.
+    run: String,
+}
+
+impl Engine {
+    /// Finds the engine and pins it.
+    pub(crate) async fn bind(call: &Call, config: DockerConfig) -> Result<Self> {
+        let _phase = call.enter(Phase::Bind);
+        if config.owner.is_empty() || config.owner.chars().any(char::is_control) {
+            return Err(Error::new(ErrorKind::InvalidRequest, Operation::Bind)
+                .message("the owner is empty or holds control characters; name the installation")
+                .build());
+        }
+        let bound = call.bound(Docker::bind(bind_config(&config))).await;
+        let docker = bound
+            .map_err(|why| {
+                Error::interrupted(Operation::Bind, why)
+                    .phase(Phase::Bind)
+                    .build()
+            })?
+            .map_err(lift::bind)?;
+        let facts = docker.engine();
+        let platform = format!("{}/{}", facts.os, facts.architecture);
+        let platform = platform.parse().map_err(|_| {
+            Error::new(ErrorKind::Unavailable, Operation::Bind)
+                .message(format!(
+                    "the engine's platform {platform} is none that is known"
+                ))
+                .build()
+        })?;
+        let run = names::nonce()?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                docker,
+                config,
+                platform,
+                run,
+            }),
+        })
+    }
+
+    pub(crate) fn config(&self) -> &DockerConfig {
+        &self.inner.config
+    }
+
+    pub(crate) fn facts(&self) -> &EngineFacts {
+        self.inner.docker.engine()
+    }
+
+    /// Where the engine is, for people.
+    pub(crate) fn endpoint(&self) -> String {
+        self.inner.docker.endpoint().to_string()
+    }
+
+    /// The engine's own platform.
+    pub(crate) fn platform(&self) -> &Platform {
+        &self.inner.platform
+    }
+
+    pub(crate) fn owner(&self) -> &str {
+        &self.inner.config.owner
+    }
+
+    pub(crate) fn run(&self) -> &str {
+        &self.inner.run
+    }
+
+    /// How many docker processes were started.
+    pub(crate) fn invocations(&self) -> u64 {
+        self.inner.docker.log().counts().total()
+    }
+
+    /// How long a removal may take when its call is over.
+    pub(crate) fn cleanup_window(&self) -> Duration {
+        CLEANUP_WINDOW
+    }
+
+    /// Waits for background work, and says what of it failed.
+    pub(crate) async fn settle(&self, call: &Call) -> Removed {
+        let settled = self
+            .inner
+            .docker
+            .settle(Instant::from_std(call.deadline()))
+            .await;
+        let mut removed = Removed::default();
+        if settled.unfinished > 0 {
+            let what = format!("{} docker commands", settled.unfinished);
+            let detail = "they still run when the time is over";
+            removed
+                .failures
+                .push(RemovalFailure::new(DisposalCode::Timeout, what, detail));
+        }
+        for (undo, why) in settled.failed {
+            let failure = RemovalFailure::new(DisposalCode::Unknown, undo.to_string(), why);
+            removed.failures.push(failure);
+        }
+        removed
+    }
+
+    async fn query<V: Query>(&self, call: &Call, verb: V) -> Asked<V::Answer> {
+        let answer = call
+            .bound(self.inner.docker.query(&self.bounds(call), verb))
+            .await;
+        answer.map_or_else(|why| Asked::Interrupted(why), Asked::from)
+    }
+
+    async fn mutate<V: Mutation>(&self, call: &Call, verb: V) -> Asked<V::Answer> {
+        let answer = call
+            .bound(self.inner.docker.mutate(&self.bounds(call), verb))
+            .await;
+        answer.map_or_else(|why| Asked::Interrupted(why), Asked::from)
+    }
+
+    /// The call's deadline. Its cancellation drops the future, which is what
+    /// the driver acts on.
+    fn bounds(&self, call: &Call) -> Bounds {
+        Bounds {
+            deadline: Instant::from_std(call.deadline()),
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
+/// What became of one docker command.
+enum Asked<T> {
+    Answered(T),
+    Failed(CallError),
+    Interrupted(stockade::Interruption),
+}
+
+impl<T> From<Result<T, CallError>> for Asked<T> {
+    fn from(result: Result<T, CallError>) -> Self {
+        match result {
+            Ok(answer) => Self::Answered(answer),
+            Err(error) => Self::Failed(error),
+        }
+    }
+}
+
+impl<T> Asked<T> {
+    /// The answer, or the error of an operation.
+    fn or_error(self, operation: Operation, phase: Phase) -> Result<T> {
+        match self {
+            Self::Answered(answer) => Ok(answer),
+            Self::Failed(error) => Err(lift::call(operation, phase, error)),
+            Self::Interrupted(why) => Err(Error::interrupted(operation, why).phase(phase).build()),
+        }
+    }
+}
+
+/// A name that the engine cannot take: ours are always fit, and what comes
+/// from a caller is refused with what is wrong.
+fn unfit(error: InvalidName) -> Error {
+    Error::new(ErrorKind::InvalidRequest, Operation::Acquire)
+        .message(error.to_string())
+        .build()
+}
+
+fn bind_config(config: &DockerConfig) -> BindConfig {
+    let environment = match &config.environment {
+        Some(variables) => from_map(variables),
+        None => Environment::of_this_process(),
+    };
+    let mut bind = BindConfig::new(environment);
+    bind.docker_path.clone_from(&config.docker_path);
+    bind.in_flight = config.in_flight;
+    bind.timeouts.short = config.command_timeout;
+    bind.timeouts.long = config.pull_timeout;
+    bind
+}
+
+fn from_map(variables: &BTreeMap<OsString, OsString>) -> Environment {
+    variables
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
