@@ -211,6 +211,8 @@ impl Call {
     /// # Errors
     ///
     /// The reason when the call ended first; the future was dropped.
+    ///
+    /// Cancel safety: that of the future.
     pub async fn bound<F: Future>(&self, future: F) -> Result<F::Output, Interruption> {
         tokio::select! {
             biased;

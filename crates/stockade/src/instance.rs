@@ -36,6 +36,8 @@ pub trait Instance: Send + Sync + 'static {
     ///   [`Stdin::Closed`] or
     ///   [`Stdin::Piped`]; [`Sandbox::spawn`] feeds what
     ///   else there is.
+    /// - Behaviour: answers once the command runs, after any wait for a free
+    ///   place, which is [`ExecTimes::queued`](exec::ExecTimes::queued).
     /// - Behaviour: a program that cannot be started is no error, but a
     ///   process whose status is [`NotStarted`](exec::ExecStatus::NotStarted).
     /// - Behaviour: the call bounds the start, not the command; when the call

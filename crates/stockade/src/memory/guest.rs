@@ -64,6 +64,8 @@ impl Guest {
     }
 
     /// The next bytes of standard input, at most 64 KiB; empty at its end.
+    ///
+    /// Cancel safety: safe; no byte is lost.
     pub async fn read(&mut self) -> Vec<u8> {
         let mut piece = vec![0; PIECE];
         let read = match &mut self.stdin {
@@ -76,6 +78,8 @@ impl Guest {
     }
 
     /// Standard input up to its end.
+    ///
+    /// Cancel safety: not safe; what was read is lost.
     pub async fn read_to_end(&mut self) -> Vec<u8> {
         let mut whole = Vec::new();
         loop {
@@ -93,11 +97,15 @@ impl Guest {
     }
 
     /// Writes to standard output; waits while the way out is full.
+    ///
+    /// Cancel safety: not safe; a part may have been written.
     pub async fn print(&mut self, bytes: impl AsRef<[u8]>) {
         self.write(StreamName::Stdout, bytes.as_ref()).await;
     }
 
     /// Writes to standard error; waits while the way out is full.
+    ///
+    /// Cancel safety: not safe; a part may have been written.
     pub async fn eprint(&mut self, bytes: impl AsRef<[u8]>) {
         self.write(StreamName::Stderr, bytes.as_ref()).await;
     }
