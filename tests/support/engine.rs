@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use stockade::exec::ExecBuilder;
 use stockade::{
-    Backend as _, Call, ExecBuilder, ExecOutcome, ExecRequest, Image, IsolationScope, Sandbox,
+    Backend as _, Call, ExecOutcome, ExecRequest, Image, IsolationScope, Sandbox,
     SandboxKey, SandboxSpec, SpecBuilder, Which,
 };
 use stockade_docker::{DockerBackend, DockerConfig};

@@ -171,10 +171,7 @@ impl Session {
         let found = differences(&self.expected, hello);
         if !found.is_empty() {
             let error = self.give_up("it is not what was asked for").await;
-            let refusal = Refusal::LimitNotEnforceable {
-                limit: "sandbox",
-                why: found.join("; "),
-            };
+            let refusal = Refusal::NotAsPlanned { differences: found };
             return Err(Error::refused(Operation::Acquire, refusal)
                 .reopen()
                 .source(error)

@@ -33,6 +33,7 @@ impl fmt::Display for Refusal {
             Self::LimitAboveEngine { .. }
             | Self::LimitBelowFloor { .. }
             | Self::LimitNotEnforceable { .. }
+            | Self::NotAsPlanned { .. }
             | Self::MemoryRule { .. }
             | Self::EngineTooOld { .. }
             | Self::EngineForeign { .. }
@@ -205,6 +206,12 @@ impl Refusal {
                 f,
                 "the engine cannot enforce the limit {limit}: {}; use an engine that can",
                 excerpt(why)
+            ),
+            Self::NotAsPlanned { differences } => write!(
+                f,
+                "the engine made another sandbox than was asked for ({}), and it was removed; use \
+                 an engine that enforces what it is asked",
+                excerpt(&differences.join("; "))
             ),
             Self::MemoryRule { memory, needed } => write!(
                 f,

@@ -185,6 +185,12 @@ pub enum Refusal {
         /// Why.
         why: String,
     },
+    /// What the sandbox really had was not what was asked for, which was seen
+    /// before any guest code ran; it was removed.
+    NotAsPlanned {
+        /// Each difference, as a sentence.
+        differences: Vec<String>,
+    },
     /// The memory limit leaves programs no room once every tmpfs is full.
     MemoryRule {
         /// The memory limit, in bytes.
@@ -308,6 +314,7 @@ impl Refusal {
             Self::LimitAboveEngine { .. } => "limit_above_engine",
             Self::LimitBelowFloor { .. } => "limit_below_floor",
             Self::LimitNotEnforceable { .. } => "limit_not_enforceable",
+            Self::NotAsPlanned { .. } => "not_as_planned",
             Self::MemoryRule { .. } => "memory_rule",
             Self::EngineTooOld { .. } => "engine_too_old",
             Self::EngineForeign { .. } => "engine_foreign",
@@ -334,6 +341,7 @@ impl Refusal {
             | Self::ImageNotFound { .. }
             | Self::LimitAboveEngine { .. }
             | Self::LimitNotEnforceable { .. }
+            | Self::NotAsPlanned { .. }
             | Self::EngineTooOld { .. }
             | Self::EngineForeign { .. }
             | Self::RuntimeNotCarried { .. } => Retry::OtherBackend,

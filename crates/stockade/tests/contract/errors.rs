@@ -135,6 +135,9 @@ fn refusals() -> Vec<Refusal> {
             asked: 1,
             least: 16,
         },
+        Refusal::NotAsPlanned {
+            differences: vec!["memory: asked for 1, found 2".to_owned()],
+        },
         Refusal::LimitNotEnforceable {
             limit: "pids",
             why: text("no pids control group"),
