@@ -1,102 +1,135 @@
 //! The bound client.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-use crate::bind::{BindConfig, BindError, Endpoint, EngineFacts};
+use crate::bind::{self, BindConfig, BindError, Bound, Endpoint, EngineFacts};
+use crate::bounds::Bounds;
 use crate::error::CallError;
 use crate::log::InvocationLog;
 use crate::stream::Stream;
-use crate::undo::Undo;
+use crate::undo::Settled;
 use crate::verb::{Mutation, Query};
 use crate::verbs::ExecStream;
 
 /// A docker client that is bound to one engine for its whole life. Clones are
 /// the same client.
-#[derive(Debug, Clone)]
-pub struct Docker(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    endpoint: Endpoint,
-    engine: EngineFacts,
-    log: InvocationLog,
-}
-
-/// How long a caller waits: until the deadline, or until it cancels.
-#[derive(Debug, Clone)]
-#[expect(clippy::exhaustive_structs, reason = "both parts must be given")]
-pub struct Bounds {
-    /// When the caller gives up.
-    pub deadline: Instant,
-    /// Cancels the call.
-    pub cancel: CancellationToken,
-}
-
-/// What [`Docker::settle`] found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Settled {
-    /// Work that goes on, as the deadline came first.
-    pub unfinished: usize,
-    /// What could not be taken back since the last time, and why.
-    pub failed: Vec<(Undo, String)>,
-}
+///
+/// Work that outlives its caller runs on the runtime that it was bound in.
+#[derive(Clone)]
+pub struct Docker(Arc<Bound>);
 
 impl Docker {
-    /// Finds the engine that docker's own settings name, and pins it.
+    /// Finds the engine that docker's own settings name, and pins it by
+    /// value: nothing that changes in the environment or in docker's
+    /// configuration afterwards moves it. Three docker processes at most.
+    ///
+    /// # Errors
+    ///
+    /// Each [`BindError`] says what to do about it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what was started and removes what was made.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime with I/O and time.
     pub async fn bind(config: BindConfig) -> Result<Self, BindError> {
-        let _ = config;
-        todo!("skeleton")
+        bind::bind(config).await.map(Arc::new).map(Self)
     }
 
-    /// The engine's address.
+    /// Where the engine is.
     pub fn endpoint(&self) -> &Endpoint {
         &self.0.endpoint
     }
 
-    /// What the engine says of itself.
+    /// What the engine said of itself when it was bound.
     pub fn engine(&self) -> &EngineFacts {
         &self.0.engine
     }
 
-    /// Every process that was started.
+    /// Every docker process that was started, binding included.
     pub fn log(&self) -> &InvocationLog {
-        &self.0.log
+        self.0.client.log()
     }
 
-    /// Asks. Dropping the future ends the process.
+    /// Asks.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`]; what the verb's answer covers, such as absence, is none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the process, in the background.
     pub async fn query<V: Query>(&self, bounds: &Bounds, verb: V) -> Result<V::Answer, CallError> {
-        let _ = (bounds, verb);
-        todo!("skeleton")
+        self.0.client.query(bounds, &verb).await
     }
 
-    /// Changes. Dropping the future has the change undone once it is done.
+    /// Changes.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`]. A change that failed by itself has been taken back, as
+    /// [`CallError::aftermath`] says. When the caller's bounds were the
+    /// reason, the change goes on, and is taken back later.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends nothing: the change goes on in the
+    /// background, and is taken back once it has been made. [`settle`](Self::settle)
+    /// waits for that.
     pub async fn mutate<V: Mutation>(
         &self,
         bounds: &Bounds,
         verb: V,
     ) -> Result<V::Answer, CallError> {
-        let _ = (bounds, verb);
-        todo!("skeleton")
+        self.0.client.mutate(bounds, verb).await
     }
 
-    /// Opens a program's standard streams. Dropping them ends the client.
+    /// Starts a program in a container, and gives its standard streams. The
+    /// bounds are for the start only. Once it has spoken, or after two
+    /// seconds, it counts no more among the processes in flight.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`], when the docker client cannot be started. What docker
+    /// says after that, such as that the container is gone, is the stream's
+    /// end: see [`StreamEnd::complaint`](crate::StreamEnd::complaint).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves no process.
     pub async fn open_stream(
         &self,
         bounds: &Bounds,
         verb: ExecStream,
     ) -> Result<Stream, CallError> {
-        let _ = (bounds, verb);
-        todo!("skeleton")
+        self.0
+            .client
+            .open(bounds, ExecStream::NAME, &verb.argv(), true)
+            .await
     }
 
-    /// Waits for work that goes on without a caller: mutations, undos, and
-    /// processes that are being ended.
+    /// Waits for work that goes on without a caller: changes that were
+    /// abandoned, undos, and processes that are being ended. Calls with a
+    /// caller count too, so it is for the end of the client's use.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
     pub async fn settle(&self, deadline: Instant) -> Settled {
-        let _ = deadline;
-        todo!("skeleton")
+        self.0.client.settle(deadline).await
+    }
+}
+
+impl fmt::Debug for Docker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Docker")
+            .field("endpoint", self.endpoint())
+            .finish_non_exhaustive()
     }
 }

@@ -4,10 +4,13 @@
 
 mod argv;
 mod bind;
+mod bounds;
+mod client;
 mod docker;
 mod error;
 mod log;
 mod phrases;
+mod process;
 mod stream;
 mod undo;
 mod verb;
@@ -20,19 +23,20 @@ pub use self::argv::{
 pub use self::bind::{
     ApiVersion, BindConfig, BindError, Endpoint, EngineFacts, EngineVersion, Environment, Timeouts,
 };
-pub use self::docker::{Bounds, Docker, Settled};
+pub use self::bounds::Bounds;
+pub use self::docker::Docker;
 pub use self::error::{Aftermath, CallError, CallErrorKind};
-pub use self::log::{Counts, Invocation, InvocationLog};
+pub use self::log::{Counts, Invocation, InvocationLog, Outcome};
 pub use self::stream::{Stream, StreamControl, StreamEnd, StreamInput, StreamOutput};
-pub use self::undo::Undo;
+pub use self::undo::{FailedUndo, Settled, Undo};
 pub use self::verb::{
     Effect, Exit, Input, LineSink, Mutation, Output, ParseError, Query, STDOUT_LIMIT, Subject,
     TimeoutClass, Verb,
 };
 pub use self::verbs::{
     ContainerFacts, ContainerRow, ContainerState, CopyIn, CreateContainer, CreateVolume,
-    ExecStream, ForegroundOutput, ImageFacts, Info, InspectContainer, InspectImage, InspectVolume,
+    ExecStream, ForegroundOutput, ImageFacts, InspectContainer, InspectImage, InspectVolume,
     KillContainer, ListContainers, ListVolumes, Mount, PauseContainer, Pull, Removal,
     RemoveContainer, RemoveVolume, RunDetached, RunForeground, RunOptions, Signal, StartContainer,
-    TmpfsVolume, UnpauseContainer, User, Version, VolumeFacts,
+    TmpfsVolume, UnpauseContainer, User, VolumeFacts,
 };

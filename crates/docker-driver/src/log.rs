@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::process::Ended;
+use crate::verb::Exit;
+
 /// Most records that are kept; counts are kept for ever.
 const RECORDS: usize = 1024;
 
@@ -31,8 +34,22 @@ pub struct Invocation {
     pub queued: Duration,
     /// How long it ran.
     pub ran: Duration,
-    /// How it ended, in one word: `ok`, or the kind of the error.
-    pub outcome: String,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// By itself, or by a signal that is not ours.
+    Ended(Exit),
+    /// It ran longer than its verb may, and was ended.
+    TimedOut,
+    /// Nobody wanted its answer any more, and it was ended.
+    Stopped,
+    /// It said more than its verb may, and was ended.
+    OutputTooLarge,
 }
 
 impl InvocationLog {
@@ -60,6 +77,17 @@ impl InvocationLog {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Log> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outcome {
+    pub(crate) fn of(exit: Exit, ended: Option<Ended>) -> Self {
+        match ended {
+            None => Self::Ended(exit),
+            Some(Ended::TimedOut) => Self::TimedOut,
+            Some(Ended::Stopped) => Self::Stopped,
+            Some(Ended::OutputTooLarge) => Self::OutputTooLarge,
+        }
     }
 }
 

@@ -1,14 +1,22 @@
 //! Standard streams of a process, held open.
 
+use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::verb::Exit;
+use crate::error::CallErrorKind;
+use crate::phrases;
+use crate::verb::{Exit, Output};
 
-/// An open stream. [`split`](Self::split) gives its three parts.
+/// A process whose standard input and output are the caller's. Dropping it
+/// ends and reaps the process in the background.
 #[derive(Debug)]
 pub struct Stream {
     input: StreamInput,
@@ -16,30 +24,63 @@ pub struct Stream {
     control: StreamControl,
 }
 
-/// Standard input of the process. Shutting it down is the end of file.
+/// Standard input of the process. Shutting it down, or dropping it, is the
+/// end of file.
 #[derive(Debug)]
-pub struct StreamInput(());
+pub struct StreamInput(Option<ChildStdin>);
 
-/// Standard output of the process.
+/// Standard output of the process. Its end may come before the process's.
 #[derive(Debug)]
-pub struct StreamOutput(());
+pub struct StreamOutput {
+    stdout: ChildStdout,
+    /// Told of the first output.
+    speaks: Option<Arc<Notify>>,
+}
 
-/// The process itself. Dropping it ends and reaps the process.
+/// The process itself. Dropping it ends and reaps the process in the
+/// background.
 #[derive(Debug)]
-pub struct StreamControl(());
+pub struct StreamControl {
+    stop: DropGuard,
+    ended: watch::Receiver<Option<StreamEnd>>,
+}
 
 /// How a stream ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamEnd {
-    /// How the docker client ended.
+    /// How the docker client ended. For an `exec`, the exit code is the
+    /// program's or docker's own, and nothing tells which.
     pub exit: Exit,
-    /// The end of its standard error, 64 KiB at most.
+    /// Whether it was ended by us.
+    pub stopped: bool,
+    /// The end of its standard error, 64 KiB at most; the program's and
+    /// docker's own.
     pub stderr: Bytes,
 }
 
 impl Stream {
-    /// The parts.
+    pub(crate) fn new(
+        stdin: Option<ChildStdin>,
+        stdout: ChildStdout,
+        speaks: Arc<Notify>,
+        stop: CancellationToken,
+        ended: watch::Receiver<Option<StreamEnd>>,
+    ) -> Self {
+        Self {
+            input: StreamInput(stdin),
+            output: StreamOutput {
+                stdout,
+                speaks: Some(speaks),
+            },
+            control: StreamControl {
+                stop: stop.drop_guard(),
+                ended,
+            },
+        }
+    }
+
+    /// Its parts, of which the control keeps the process.
     pub fn split(self) -> (StreamInput, StreamOutput, StreamControl) {
         (self.input, self.output, self.control)
     }
@@ -48,40 +89,86 @@ impl Stream {
 impl StreamControl {
     /// Ends the process; returns at once.
     pub fn kill(&self) {
-        todo!("skeleton")
+        self.stop.token().cancel();
     }
 
-    /// Waits until it has ended and is reaped. Cancel safe: may be called
-    /// again, and gives the same answer each time.
+    /// Waits until the process has ended and is reaped. It may be called
+    /// again, and answers the same.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
     pub async fn wait(&mut self) -> StreamEnd {
-        todo!("skeleton")
+        match self
+            .ended
+            .wait_for(Option::is_some)
+            .await
+            .map(|end| end.clone())
+        {
+            Ok(Some(end)) => end,
+            // The runtime that watched it has ended, and the process with it.
+            Ok(None) | Err(_) => StreamEnd {
+                exit: Exit::Signal(9),
+                stopped: true,
+                stderr: Bytes::new(),
+            },
+        }
+    }
+}
+
+impl StreamEnd {
+    /// What docker itself says to be wrong, if it does: for a stream that
+    /// ended before it spoke. What a program writes can look the same.
+    pub fn complaint(&self) -> Option<CallErrorKind> {
+        let output = Output {
+            exit: self.exit,
+            stdout: Bytes::new(),
+            stderr: self.stderr.clone(),
+            made: None,
+        };
+        let failed = !self.exit.is_success();
+        failed
+            .then(|| phrases::classify(&output))
+            .filter(|kind| *kind != CallErrorKind::Other)
     }
 }
 
 impl AsyncRead for StreamOutput {
     fn poll_read(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        _: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        todo!("skeleton")
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stdout).poll_read(context, buffer))?;
+        if let Some(speaks) = self.speaks.take() {
+            speaks.notify_one();
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for StreamInput {
     fn poll_write(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        _: &[u8],
-    ) -> Poll<std::io::Result<usize>> {
-        todo!("skeleton")
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.0 {
+            Some(stdin) => Pin::new(stdin).poll_write(context, bytes),
+            None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        todo!("skeleton")
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Some(stdin) => Pin::new(stdin).poll_flush(context),
+            None => Poll::Ready(Ok(())),
+        }
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        todo!("skeleton")
+    /// Closes the pipe: a pipe knows no other end of file.
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0 = None;
+        Poll::Ready(Ok(()))
     }
 }

@@ -22,6 +22,26 @@ pub enum Undo {
     Unpause(ContainerRef),
 }
 
+/// An undo that failed when nobody waited for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FailedUndo {
+    /// What was to be done.
+    pub undo: Undo,
+    /// Why it could not be done.
+    pub why: String,
+}
+
+/// What [`Docker::settle`](crate::Docker::settle) found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settled {
+    /// Calls and undos that go on, because the deadline came first.
+    pub unfinished: usize,
+    /// What could not be taken back since the last time.
+    pub failed: Vec<FailedUndo>,
+}
+
 impl Undo {
     /// Whether there is something to do.
     pub fn is_needed(&self) -> bool {

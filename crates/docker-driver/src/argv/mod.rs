@@ -133,7 +133,7 @@ impl Argv {
         })
     }
 
-    /// Names of the variables that docker's own environment carries.
+    /// Names of the container's variables, whichever road they take.
     pub fn env_names(&self) -> impl Iterator<Item = &str> {
         self.client_env
             .iter()
@@ -141,8 +141,11 @@ impl Argv {
             .map(EnvVar::name)
     }
 
-    pub(crate) fn client_env(&self) -> &[EnvVar] {
-        &self.client_env
+    /// What docker's own environment carries, values and all.
+    pub(crate) fn client_environment(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.client_env
+            .iter()
+            .map(|variable| (variable.name(), variable.value().reveal()))
     }
 
     /// What the file of `--env-file` holds, if there is one.

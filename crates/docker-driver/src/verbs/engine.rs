@@ -1,4 +1,4 @@
-//! The engine itself.
+//! The engine itself; for binding.
 
 use serde::Deserialize;
 
@@ -6,35 +6,31 @@ use super::json;
 use crate::argv::Argv;
 use crate::verb::{Output, ParseError, Query, Verb};
 
-/// `docker version`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Version;
+/// `docker version`. Fails when no engine answers.
+#[derive(Debug)]
+pub(crate) struct Version;
 
-/// `docker info`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Info;
+/// `docker info`. Fails when no engine answers.
+#[derive(Debug)]
+pub(crate) struct Info;
 
-/// What `docker version` says.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// Client and engine.
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-#[non_exhaustive]
-pub struct VersionAnswer {
-    pub(crate) client: Option<RawClient>,
-    pub(crate) server: Option<RawServer>,
+pub(crate) struct VersionAnswer {
+    pub(crate) client: Option<ClientPart>,
+    pub(crate) server: Option<ServerPart>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct RawClient {
+pub(crate) struct ClientPart {
     pub(crate) version: String,
-    pub(crate) api_version: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct RawServer {
+pub(crate) struct ServerPart {
     pub(crate) version: String,
     pub(crate) api_version: String,
     #[serde(rename = "MinAPIVersion", default)]
@@ -44,39 +40,53 @@ pub(crate) struct RawServer {
     #[serde(default)]
     pub(crate) kernel_version: String,
     #[serde(default)]
-    pub(crate) components: Vec<RawComponent>,
+    components: Vec<Component>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct RawComponent {
-    pub(crate) name: String,
+struct Component {
+    name: String,
 }
 
-/// What `docker info` says.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-#[derive(Default)]
-#[non_exhaustive]
-pub struct InfoAnswer {
+/// What an engine says of itself.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct EngineDescription {
     #[serde(rename = "ID")]
     pub(crate) id: String,
     pub(crate) name: String,
-    pub(crate) server_version: String,
     pub(crate) driver: String,
     pub(crate) memory_limit: bool,
     pub(crate) swap_limit: bool,
+    #[serde(default)]
     pub(crate) pids_limit: bool,
     pub(crate) cpu_cfs_period: bool,
     pub(crate) cpu_cfs_quota: bool,
+    #[serde(default)]
     pub(crate) cgroup_driver: String,
+    #[serde(default)]
     pub(crate) cgroup_version: String,
     #[serde(rename = "NCPU")]
     pub(crate) ncpu: u64,
     pub(crate) mem_total: u64,
+    #[serde(default)]
     pub(crate) live_restore_enabled: bool,
     pub(crate) security_options: Option<Vec<String>>,
+    #[serde(default)]
     pub(crate) operating_system: String,
+}
+
+impl ServerPart {
+    /// What it is, if it is not Docker Engine.
+    pub(crate) fn other_product(&self) -> Option<String> {
+        let own = self
+            .components
+            .iter()
+            .any(|component| component.name == "Engine");
+        let first = self.components.first().filter(|_| !own)?;
+        Some(first.name.chars().take(80).collect())
+    }
 }
 
 impl Verb for Version {
@@ -95,7 +105,7 @@ impl Verb for Version {
 impl Query for Version {}
 
 impl Verb for Info {
-    type Answer = InfoAnswer;
+    type Answer = EngineDescription;
     const NAME: &'static str = "info";
 
     fn argv(&self) -> Argv {

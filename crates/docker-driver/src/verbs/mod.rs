@@ -15,7 +15,7 @@ pub use self::container::{
     UnpauseContainer, User,
 };
 pub use self::copy::CopyIn;
-pub use self::engine::{Info, Version};
+pub(crate) use self::engine::{ClientPart, EngineDescription, Info, ServerPart, Version};
 pub use self::exec::ExecStream;
 pub use self::image::{ImageFacts, InspectImage, Pull};
 pub use self::volume::{CreateVolume, InspectVolume, ListVolumes, RemoveVolume, VolumeFacts};

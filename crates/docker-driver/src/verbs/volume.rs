@@ -25,9 +25,10 @@ pub struct InspectVolume {
 }
 
 /// `docker volume ls`: the volumes that have all of these labels.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListVolumes {
     labels: Vec<Label>,
+    only: Option<VolumeName>,
 }
 
 /// `docker volume rm`. A volume that does not exist is an answer; one that a
@@ -83,7 +84,15 @@ impl ListVolumes {
     pub fn labelled(labels: impl IntoIterator<Item = Label>) -> Self {
         Self {
             labels: labels.into_iter().collect(),
+            only: None,
         }
+    }
+
+    /// Demands this very volume.
+    #[must_use]
+    pub fn only(mut self, name: VolumeName) -> Self {
+        self.only = Some(name);
+        self
     }
 }
 
@@ -155,15 +164,20 @@ impl Verb for ListVolumes {
     const NAME: &'static str = "volume ls";
 
     fn argv(&self) -> Argv {
-        Argv::new(&["volume", "ls"]).json().options(
-            "filter",
-            self.labels.iter().map(|label| format!("label={label}")),
-        )
+        let labels = self.labels.iter().map(|label| format!("label={label}"));
+        // Narrows the list; `parse` then compares exactly.
+        let name = self.only.as_ref().map(|name| format!("name={name}"));
+        Argv::new(&["volume", "ls"])
+            .json()
+            .options("filter", labels)
+            .maybe("filter", name)
     }
 
     fn parse(&self, output: &Output) -> Result<Vec<String>, ParseError> {
         let rows: Vec<RawRow> = json::lines("a list of volumes", &output.stdout)?;
-        Ok(rows.into_iter().map(|row| row.name).collect())
+        let names = rows.into_iter().map(|row| row.name);
+        let wanted = |name: &String| self.only.as_ref().is_none_or(|only| only.as_str() == name);
+        Ok(names.filter(wanted).collect())
     }
 }
 

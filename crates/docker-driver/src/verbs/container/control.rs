@@ -36,41 +36,6 @@ impl Signal {
     }
 }
 
-macro_rules! control {
-    ($(#[$doc:meta])* $type:ident, $name:literal, $argv:expr, $undo:expr) => {
-        impl Verb for $type {
-            type Answer = ();
-            const NAME: &'static str = $name;
-
-            fn argv(&self) -> Argv {
-                #[expect(
-                    clippy::redundant_closure_call,
-                    reason = "the macro's one varying part"
-                )]
-                $argv(self)
-            }
-
-            fn parse(&self, _: &Output) -> Result<(), ParseError> {
-                Ok(())
-            }
-
-            fn subject(&self) -> Option<Subject> {
-                Some(Subject::Container(self.container.clone()))
-            }
-        }
-
-        impl Mutation for $type {
-            fn undo(&self, effect: Effect<'_, ()>) -> Undo {
-                #[expect(
-                    clippy::redundant_closure_call,
-                    reason = "the macro's one varying part"
-                )]
-                $undo(self, effect)
-            }
-        }
-    };
-}
-
 /// `docker start`. Starting one that runs is a success.
 ///
 /// It is not undone: a container that was started is what its creation made
@@ -137,39 +102,67 @@ impl UnpauseContainer {
     }
 }
 
-control!(
-    StartContainer,
-    "start",
-    |verb: &StartContainer| Argv::new(&["start"]).positional(&verb.container),
-    |_: &StartContainer, _| Undo::Nothing
-);
+/// What is the same of all of them: they are about one container, and answer
+/// by succeeding.
+macro_rules! control {
+    ($type:ident, $name:literal, |$verb:ident| $argv:expr) => {
+        impl Verb for $type {
+            type Answer = ();
+            const NAME: &'static str = $name;
 
-control!(
-    KillContainer,
-    "kill",
-    |verb: &KillContainer| {
-        Argv::new(&["kill"])
-            .option("signal", verb.signal.as_str())
-            .positional(&verb.container)
-    },
-    |_: &KillContainer, _| Undo::Nothing
-);
+            fn argv(&self) -> Argv {
+                let $verb = self;
+                $argv
+            }
 
-control!(
-    PauseContainer,
-    "pause",
-    |verb: &PauseContainer| Argv::new(&["pause"]).positional(&verb.container),
-    |verb: &PauseContainer, effect: Effect<'_, ()>| match effect {
-        Effect::Done(()) => Undo::Unpause(verb.container.clone()),
-        // Whether a pause that was cut off is ours cannot be told, and only
-        // who paused may thaw.
-        _ => Undo::Nothing,
+            fn parse(&self, _: &Output) -> Result<(), ParseError> {
+                Ok(())
+            }
+
+            fn subject(&self) -> Option<Subject> {
+                Some(Subject::Container(self.container.clone()))
+            }
+        }
+    };
+}
+
+control!(StartContainer, "start", |verb| Argv::new(&["start"])
+    .positional(&verb.container));
+control!(KillContainer, "kill", |verb| {
+    Argv::new(&["kill"])
+        .option("signal", verb.signal.as_str())
+        .positional(&verb.container)
+});
+control!(PauseContainer, "pause", |verb| Argv::new(&["pause"])
+    .positional(&verb.container));
+control!(UnpauseContainer, "unpause", |verb| Argv::new(&["unpause"])
+    .positional(&verb.container));
+
+impl Mutation for StartContainer {
+    fn undo(&self, _: Effect<'_, ()>) -> Undo {
+        Undo::Nothing
     }
-);
+}
 
-control!(
-    UnpauseContainer,
-    "unpause",
-    |verb: &UnpauseContainer| Argv::new(&["unpause"]).positional(&verb.container),
-    |_: &UnpauseContainer, _| Undo::Nothing
-);
+impl Mutation for KillContainer {
+    fn undo(&self, _: Effect<'_, ()>) -> Undo {
+        Undo::Nothing
+    }
+}
+
+impl Mutation for PauseContainer {
+    fn undo(&self, effect: Effect<'_, ()>) -> Undo {
+        match effect {
+            Effect::Done(()) => Undo::Unpause(self.container.clone()),
+            // Whether a pause that was cut off is ours cannot be told, and
+            // only who paused may thaw.
+            _ => Undo::Nothing,
+        }
+    }
+}
+
+impl Mutation for UnpauseContainer {
+    fn undo(&self, _: Effect<'_, ()>) -> Undo {
+        Undo::Nothing
+    }
+}

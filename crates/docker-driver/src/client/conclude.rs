@@ -1,0 +1,119 @@
+//! What a call that has ended means. The one place that decides it.
+
+use super::{Client, Done};
+use crate::bounds::Bounds;
+use crate::error::{CallError, CallErrorKind, Called};
+use crate::phrases;
+use crate::process::Ended;
+use crate::verb::{Exit, Output, Subject, Verb};
+use crate::verbs::{ListContainers, ListVolumes, Version};
+
+impl Client {
+    /// The answer of a call, or what is wrong. Asks the engine whether the
+    /// verb's subject exists before it reads docker's English.
+    pub(super) async fn conclude<V: Verb>(
+        &self,
+        bounds: &Bounds,
+        verb: &V,
+        done: Done,
+        call: &Called,
+    ) -> Result<V::Answer, CallError> {
+        let finished = done.finished;
+        let output = Output {
+            exit: finished.exit,
+            stdout: finished.stdout,
+            stderr: finished.stderr,
+            made: done.made,
+        };
+        if let Some(ended) = finished.ended {
+            return Err(call.failed(kind_of(ended)).with_output(&output));
+        }
+        if verb.answered(&output) {
+            return verb
+                .parse(&output)
+                .map_err(|error| call.unexpected(error, &output));
+        }
+        let said = match output.exit {
+            Exit::Signal(_) => CallErrorKind::Signalled,
+            Exit::Code(_) => phrases::classify(&output),
+        };
+        let kind = match verb.subject() {
+            Some(subject) if is_open(said) => match self.exists(bounds, &subject, &output).await {
+                Some(false) => match verb.when_absent() {
+                    Some(answer) => return Ok(answer),
+                    None => absent(&subject),
+                },
+                Some(true) | None => said,
+            },
+            _ => said,
+        };
+        Err(call.failed(kind).with_output(&output))
+    }
+
+    /// Whether a subject exists, if the engine tells.
+    async fn exists(&self, bounds: &Bounds, subject: &Subject, output: &Output) -> Option<bool> {
+        match subject {
+            Subject::Container(container) => {
+                let list = ListContainers::default().only(container.clone());
+                Some(!self.look(bounds, &list).await?.is_empty())
+            }
+            Subject::Volume(name) => {
+                let list = ListVolumes::default().only(name.clone());
+                Some(!self.look(bounds, &list).await?.is_empty())
+            }
+            // There is no exact list of one image. But `inspect` printed that
+            // it found none, and that is not for want of an engine.
+            Subject::Image(_) => {
+                let none = output.exit == Exit::Code(1) && output.stdout.trim_ascii() == b"[]";
+                let answer = if none {
+                    self.look(bounds, &Version).await
+                } else {
+                    None
+                };
+                answer.and_then(|version| version.server).map(|_| false)
+            }
+        }
+    }
+
+    /// A query whose failure is no news.
+    async fn look<V: Verb>(&self, bounds: &Bounds, verb: &V) -> Option<V::Answer> {
+        let call = Called::new(V::NAME, &verb.argv());
+        let Done { finished, made } = self.ask(bounds, verb, &call).await.ok()?;
+        let (exit, stdout, stderr) = (finished.exit, finished.stdout, finished.stderr);
+        let output = Output {
+            exit,
+            stdout,
+            stderr,
+            made,
+        };
+        let answered = finished.ended.is_none() && verb.answered(&output);
+        answered.then(|| verb.parse(&output).ok()).flatten()
+    }
+}
+
+/// Whether the absence of the subject would explain a failure better.
+fn is_open(said: CallErrorKind) -> bool {
+    matches!(
+        said,
+        CallErrorKind::Other
+            | CallErrorKind::NoSuchContainer
+            | CallErrorKind::NoSuchVolume
+            | CallErrorKind::NoSuchImage
+    )
+}
+
+fn absent(subject: &Subject) -> CallErrorKind {
+    match subject {
+        Subject::Container(_) => CallErrorKind::NoSuchContainer,
+        Subject::Volume(_) => CallErrorKind::NoSuchVolume,
+        Subject::Image(_) => CallErrorKind::NoSuchImage,
+    }
+}
+
+fn kind_of(ended: Ended) -> CallErrorKind {
+    match ended {
+        Ended::TimedOut => CallErrorKind::TimedOut,
+        Ended::Stopped => CallErrorKind::Cancelled,
+        Ended::OutputTooLarge => CallErrorKind::OutputTooLarge,
+    }
+}

@@ -1,0 +1,74 @@
+//! The files of one call: variables that only a file can carry, and the id
+//! that docker writes down before it says anything else.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use tokio::task::spawn_blocking;
+
+use crate::argv::{Argv, ContainerId, Secret};
+use crate::bind::private_file;
+
+/// A folder of their own, which is removed with them.
+pub(super) struct CallFiles(Option<TempDir>);
+
+impl CallFiles {
+    /// Makes what the words need, if they need anything.
+    pub(super) async fn make(folder: &Path, argv: &Argv) -> io::Result<Self> {
+        let variables = argv.env_file();
+        if variables.is_none() && !argv.wants_id_file() {
+            return Ok(Self(None));
+        }
+        let folder = folder.to_owned();
+        off_the_runtime(move || make(&folder, variables.as_ref()))
+            .await
+            .map(Some)
+            .map(Self)
+    }
+
+    /// The words that the process is started with.
+    pub(super) fn words(&self, argv: &Argv) -> Vec<String> {
+        let path = |path: PathBuf| path.to_string_lossy().into_owned();
+        let folder = self.0.as_ref().map_or(Path::new(""), TempDir::path);
+        argv.with_files(&path(env_file(folder)), &path(id_file(folder)))
+    }
+
+    /// Removes the files, and gives the id of the container that docker made.
+    pub(super) async fn finish(self) -> Option<ContainerId> {
+        let folder = self.0?;
+        let id = off_the_runtime(move || {
+            let id = fs::read_to_string(id_file(folder.path()));
+            // What cannot be removed is removed with the folder around it.
+            let _ = folder.close();
+            id
+        });
+        ContainerId::new(id.await.ok()?).ok()
+    }
+}
+
+fn make(folder: &Path, variables: Option<&Secret>) -> io::Result<TempDir> {
+    let folder = tempfile::Builder::new()
+        .prefix("call-")
+        .tempdir_in(folder)?;
+    if let Some(variables) = variables {
+        let mut file = private_file(&env_file(folder.path()))?;
+        file.write_all(variables.reveal().as_bytes())?;
+    }
+    Ok(folder)
+}
+
+fn env_file(folder: &Path) -> PathBuf {
+    folder.join("env")
+}
+
+fn id_file(folder: &Path) -> PathBuf {
+    folder.join("id")
+}
+
+async fn off_the_runtime<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    spawn_blocking(work).await.map_err(io::Error::other)?
+}

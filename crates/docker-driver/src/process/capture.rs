@@ -1,0 +1,200 @@
+//! What is kept of a process's output, always within a bound.
+
+use bytes::{Bytes, BytesMut};
+use tokio_util::codec::{AnyDelimiterCodec, Decoder as _};
+use tokio_util::sync::CancellationToken;
+
+use crate::verb::LineSink;
+
+/// Most bytes of standard error that are kept: the last 64 KiB.
+const TAIL: usize = 64 * 1024;
+
+/// Longest line that is told of.
+const LONGEST_LINE: usize = 8 * 1024;
+
+/// Where standard output goes.
+pub(crate) enum Sink {
+    /// Is kept whole, up to a limit.
+    Whole {
+        kept: BytesMut,
+        limit: usize,
+        overflow: CancellationToken,
+    },
+    /// Is told line by line, and not kept.
+    Told(Lines, LineSink),
+}
+
+impl Sink {
+    /// Keeps up to `limit` bytes, and cancels `overflow` on more.
+    pub(crate) fn whole(limit: usize, overflow: CancellationToken) -> Self {
+        Self::Whole {
+            kept: BytesMut::new(),
+            limit,
+            overflow,
+        }
+    }
+
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Whole {
+                kept,
+                limit,
+                overflow,
+            } => {
+                let room = limit.saturating_sub(kept.len());
+                if bytes.len() > room {
+                    overflow.cancel();
+                }
+                kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+            Self::Told(lines, sink) => lines.take(bytes, |line| sink.tell(line)),
+        }
+    }
+
+    /// What was kept.
+    pub(crate) fn finish(self) -> Bytes {
+        match self {
+            Self::Whole { kept, .. } => kept.freeze(),
+            Self::Told(lines, sink) => {
+                lines.finish(|line| sink.tell(line));
+                Bytes::new()
+            }
+        }
+    }
+}
+
+/// Cuts a stream into lines. A line that is too long is left out.
+pub(crate) struct Lines {
+    codec: AnyDelimiterCodec,
+    rest: BytesMut,
+}
+
+impl Lines {
+    pub(crate) fn new() -> Self {
+        let end = b"\n".to_vec();
+        let codec = AnyDelimiterCodec::new_with_max_length(end.clone(), end, LONGEST_LINE);
+        Self {
+            codec,
+            rest: BytesMut::new(),
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8], mut tell: impl FnMut(&str)) {
+        self.rest.extend_from_slice(bytes);
+        loop {
+            match self.codec.decode(&mut self.rest) {
+                Ok(Some(line)) => tell(&text(&line)),
+                Ok(None) => return,
+                // It skips to the end of the line that was too long.
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn finish(mut self, mut tell: impl FnMut(&str)) {
+        if let Ok(Some(line)) = self.codec.decode_eof(&mut self.rest) {
+            tell(&text(&line));
+        }
+    }
+}
+
+fn text(line: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+/// The end of a stream.
+#[derive(Default)]
+pub(crate) struct Tail {
+    /// Twice the bound at most, so that bytes are seldom moved.
+    kept: BytesMut,
+}
+
+impl Tail {
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        let bytes = &bytes[bytes.len().saturating_sub(TAIL)..];
+        if self.kept.len() + bytes.len() > 2 * TAIL {
+            self.cut();
+        }
+        self.kept.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn finish(mut self) -> Bytes {
+        self.cut();
+        self.kept.freeze()
+    }
+
+    fn cut(&mut self) {
+        let surplus = self.kept.len().saturating_sub(TAIL);
+        let _ = self.kept.split_to(surplus);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    fn told(chunks: &[&[u8]]) -> Vec<String> {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let told_too = Arc::clone(&told);
+        let tell = LineSink::new(move |line| told_too.lock().unwrap().push(line.to_owned()));
+        let mut sink = Sink::Told(Lines::new(), tell);
+        for chunk in chunks {
+            sink.take(chunk);
+        }
+        assert!(sink.finish().is_empty());
+        let told = told.lock().unwrap();
+        told.clone()
+    }
+
+    #[test]
+    fn lines_are_told_wherever_the_chunks_end() {
+        let whole = told(&[b"one\r\ntwo\n\nlast"]);
+        let bytes: Vec<_> = b"one\r\ntwo\n\nlast".chunks(1).collect();
+        assert_eq!(whole, ["one", "two", "", "last"]);
+        assert_eq!(told(&bytes), whole);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_left_out_and_the_next_one_is_told() {
+        let long = vec![b'x'; 3 * LONGEST_LINE];
+        assert_eq!(told(&[b"a\n", &long, &long, b"\nb\n"]), ["a", "b"]);
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_are_replaced() {
+        assert_eq!(told(&[b"a\xffb\n"]), ["a\u{fffd}b"]);
+    }
+
+    #[test]
+    fn output_up_to_the_limit_is_kept_whole() {
+        let overflow = CancellationToken::new();
+        let mut sink = Sink::whole(6, overflow.clone());
+        sink.take(b"abc");
+        sink.take(b"def");
+        assert!(!overflow.is_cancelled());
+        assert_eq!(sink.finish(), "abcdef");
+    }
+
+    #[test]
+    fn one_byte_more_than_the_limit_is_an_overflow() {
+        let overflow = CancellationToken::new();
+        let mut sink = Sink::whole(6, overflow.clone());
+        sink.take(b"abcdefg");
+        assert!(overflow.is_cancelled());
+        assert_eq!(sink.finish(), "abcdef");
+    }
+
+    #[test]
+    fn the_tail_is_the_last_64_kib_whatever_the_chunks() {
+        let all: Vec<u8> = (0..5 * TAIL).map(|at| (at % 251) as u8).collect();
+        for chunk in [1000, TAIL, 3 * TAIL] {
+            let mut tail = Tail::default();
+            for part in all.chunks(chunk) {
+                tail.take(part);
+            }
+            assert!(tail.finish() == all[4 * TAIL..], "chunks of {chunk}");
+        }
+    }
+}
