@@ -81,7 +81,6 @@ async fn a_reader_that_stops_stalls_its_own_command_and_no_other() {
 
 #[tokio::test]
 async fn output_is_streamed_while_the_program_runs() {
-    use futures_util::StreamExt as _;
     let fixture = Fixture::python().await;
     // The second line waits for an answer to the first: without streaming
     // this would never end.

@@ -1,6 +1,5 @@
 //! A terminal instead of pipes.
 
-use futures_util::StreamExt as _;
 use stockade::exec::{Stdin, TtySize};
 use stockade::{ExecRequest, ExecStatus};
 use stockade_tests::engine::{Fixture, call};

@@ -1,6 +1,5 @@
 //! Between the program in the sandbox and our own standard streams.
 
-use futures_util::StreamExt as _;
 use stockade::exec::{ProcessOutput, ProcessStdin, StreamName};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

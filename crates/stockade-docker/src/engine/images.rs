@@ -84,10 +84,18 @@ impl Engine {
             }
             ran => ran.or_error(Operation::Acquire, Phase::Image)?,
         };
-        if output.code != 0 {
-            return Ok(None);
+        let facts = serde_json::from_slice(&output.stdout).ok();
+        if output.code == 0 && facts.is_some() {
+            return Ok(facts);
         }
-        Ok(serde_json::from_slice(&output.stdout).ok())
+        Err(Error::new(ErrorKind::Unavailable, Operation::Acquire)
+            .message(format!(
+                "the guest runtime does not run in the image (code {}); see the detail, and try another image to tell whether the engine or the image is at fault",
+                output.code
+            ))
+            .phase(Phase::Image)
+            .detail(String::from_utf8_lossy(&output.stderr))
+            .build())
     }
 
     /// Brings the guest runtime into a volume, through a container of the

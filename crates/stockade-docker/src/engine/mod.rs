@@ -133,9 +133,11 @@ impl Engine {
                 .failures
                 .push(RemovalFailure::new(DisposalCode::Timeout, what, detail));
         }
-        for (undo, why) in settled.failed {
-            let failure = RemovalFailure::new(DisposalCode::Unknown, undo.to_string(), why);
-            removed.failures.push(failure);
+        for failed in settled.failed {
+            let what = failed.undo.to_string();
+            removed
+                .failures
+                .push(RemovalFailure::new(DisposalCode::Unknown, what, failed.why));
         }
         removed
     }
