@@ -14,7 +14,9 @@ async fn still_works(fixture: &Fixture) {
 #[tokio::test]
 async fn pid_1_ignores_every_signal_from_inside() {
     let fixture = Fixture::python().await;
-    let outcome = fixture.sh("for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; echo sent").await;
+    let outcome = fixture
+        .sh("for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; echo sent")
+        .await;
     assert_eq!(outcome.stdout, "sent\n");
     still_works(&fixture).await;
     fixture.close().await;
@@ -43,18 +45,22 @@ async fn a_killed_relay_ends_its_commands_and_a_new_one_is_opened() {
 #[tokio::test]
 async fn a_killed_supervisor_takes_its_tree_with_it() {
     let fixture = Fixture::python().await;
-    let outcome = fixture.sh("setsid sleep 341 & kill -9 $PPID; sleep 342").await;
+    let outcome = fixture
+        .sh("setsid sleep 341 & kill -9 $PPID; sleep 342")
+        .await;
     assert!(!outcome.success(), "{outcome:?}");
     still_works(&fixture).await;
-    assert_eq!(fixture.sh("pgrep -c -f '^sleep 34[12]'").await.stdout, "0\n");
+    assert_eq!(
+        fixture.sh("pgrep -c -f '^sleep 34[12]'").await.stdout,
+        "0\n"
+    );
     fixture.close().await;
 }
 
 #[tokio::test]
 async fn a_stopped_supervisor_does_not_save_its_command() {
     let fixture = Fixture::python().await;
-    let request =
-        ExecRequest::shell("kill -STOP $PPID; sleep 343").timeout(Duration::from_secs(2));
+    let request = ExecRequest::shell("kill -STOP $PPID; sleep 343").timeout(Duration::from_secs(2));
     let outcome = fixture.exec(request).await;
     assert_eq!(outcome.status, ExecStatus::TimedOut);
     assert!(outcome.tree_ended);

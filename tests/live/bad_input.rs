@@ -12,12 +12,18 @@ use stockade_tests::engine::{Fixture, Host, PYTHON, call, spec, unique};
 fn environment(pairs: &[(&str, &str)]) -> BTreeMap<OsString, OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut variables = BTreeMap::from([("PATH".into(), path)]);
-    variables.extend(pairs.iter().map(|(name, value)| (name.into(), value.into())));
+    variables.extend(
+        pairs
+            .iter()
+            .map(|(name, value)| (name.into(), value.into())),
+    );
     variables
 }
 
 async fn binding_fails(config: DockerConfig) -> String {
-    let error = DockerBackend::connect(&call(), config).await.expect_err("it cannot be bound");
+    let error = DockerBackend::connect(&call(), config)
+        .await
+        .expect_err("it cannot be bound");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     error.to_string()
 }
@@ -32,7 +38,10 @@ async fn a_missing_client_daemon_context_and_permission_are_told_apart() {
     let daemon = binding_fails(DockerConfig::new("t").environment(nowhere)).await;
     assert!(daemon.contains("/no/such/socket"), "{daemon}");
 
-    let context = environment(&[("DOCKER_CONTEXT", "no-such-context"), ("HOME", "/nonexistent")]);
+    let context = environment(&[
+        ("DOCKER_CONTEXT", "no-such-context"),
+        ("HOME", "/nonexistent"),
+    ]);
     let context = binding_fails(DockerConfig::new("t").environment(context)).await;
     assert!(context.contains("no-such-context"), "{context}");
 
@@ -78,18 +87,24 @@ async fn requests_that_no_kernel_would_take_are_refused_with_every_fault() {
 async fn arguments_up_to_the_kernels_own_limit_work() {
     let fixture = Fixture::python().await;
     let long = "x".repeat(131_071);
-    let outcome = fixture.exec(ExecRequest::argv(["printf", "%s", &long])).await;
+    let outcome = fixture
+        .exec(ExecRequest::argv(["printf", "%s", &long]))
+        .await;
     assert_eq!(outcome.stdout.len(), 131_071);
     let strange = b"\xff\xfe\n\t\"' $(x)";
     let program = "import os, sys; sys.stdout.buffer.write(os.fsencode(sys.argv[1]))";
     let words: [&[u8]; 4] = [b"python3", b"-c", program.as_bytes(), strange];
-    assert_eq!(fixture.exec(ExecRequest::argv(words)).await.stdout, &strange[..]);
+    assert_eq!(
+        fixture.exec(ExecRequest::argv(words)).await.stdout,
+        &strange[..]
+    );
     fixture.close().await;
 }
 
 #[tokio::test]
 async fn limits_that_cannot_be_had_or_cannot_work_are_refused_by_name() {
-    let changes: [(&str, fn(&mut ResourceLimits)); 5] = [
+    type Change = fn(&mut ResourceLimits);
+    let changes: [(&str, Change); 5] = [
         ("milli_cpus", |limits| limits.milli_cpus = 1_000_000),
         ("memory", |limits| limits.memory = 1 << 50),
         ("pids", |limits| limits.pids = 2),
@@ -104,10 +119,17 @@ async fn limits_that_cannot_be_had_or_cannot_work_are_refused_by_name() {
             Ok(spec) => {
                 let host = Host::new().await;
                 let key = SandboxKey::new("tests", unique("limits"), "agent").with_call("1");
-                let error = host.backend.acquire(&call(), &key, &spec).await.unwrap_err();
-                let refusal = error.refusal().unwrap_or_else(|| panic!("{name}: {error:?}"));
+                let error = host
+                    .backend
+                    .acquire(&call(), &key, &spec)
+                    .await
+                    .unwrap_err();
+                let refusal = error
+                    .refusal()
+                    .unwrap_or_else(|| panic!("{name}: {error:?}"));
                 let found = match refusal {
-                    Refusal::LimitAboveEngine { limit, .. } | Refusal::LimitBelowFloor { limit, .. } => *limit,
+                    Refusal::LimitAboveEngine { limit, .. }
+                    | Refusal::LimitBelowFloor { limit, .. } => *limit,
                     other => panic!("{name}: {other:?}"),
                 };
                 assert_eq!(found, name);
@@ -133,7 +155,11 @@ async fn names_with_line_breaks_quotes_and_nothing_are_keys_like_others() {
         let key = SandboxKey::new(part, unique("key"), part).with_call("1");
         let sandbox = host.backend.acquire(&call(), &key, &spec).await.unwrap();
         drop(sandbox);
-        let removed = host.backend.dispose(&call(), &key, stockade::Which::All).await.unwrap();
+        let removed = host
+            .backend
+            .dispose(&call(), &key, stockade::Which::All)
+            .await
+            .unwrap();
         assert_eq!(removed.count, 1, "{part:?}");
         host.finish().await;
     }

@@ -1,9 +1,9 @@
 //! What an operation costs, counted in docker commands by the driver's own
 //! log, on the uncontended path.
 
+use stockade::SandboxKey;
 use stockade::{Backend as _, ExecRequest, Which};
 use stockade_tests::engine::{Host, PYTHON, call, spec, unique};
-use stockade::SandboxKey;
 
 /// The backend's own count since it was made.
 fn count(host: &Host) -> u64 {
@@ -21,26 +21,50 @@ async fn a_sandbox_costs_what_the_design_says() {
 
     // The engine may not have the runtime yet; the first acquire brings it.
     let warm_up = key("0");
-    let sandbox = host.backend.acquire(&call(), &warm_up, &spec).await.unwrap();
+    let sandbox = host
+        .backend
+        .acquire(&call(), &warm_up, &spec)
+        .await
+        .unwrap();
     drop(sandbox);
-    let _ = host.backend.dispose(&call(), &warm_up, Which::All).await.unwrap();
+    let _ = host
+        .backend
+        .dispose(&call(), &warm_up, Which::All)
+        .await
+        .unwrap();
 
     let fresh = Host::new().await;
     let before = count(&fresh);
     let first = key("1");
     let sandbox = fresh.backend.acquire(&call(), &first, &spec).await.unwrap();
-    assert_eq!(count(&fresh) - before, 3, "first use of an image: inspect, facts, run");
+    assert_eq!(
+        count(&fresh) - before,
+        3,
+        "first use of an image: inspect, facts, run"
+    );
     drop(sandbox);
-    let _ = fresh.backend.dispose(&call(), &first, Which::All).await.unwrap();
+    let _ = fresh
+        .backend
+        .dispose(&call(), &first, Which::All)
+        .await
+        .unwrap();
 
     let second = key("2");
     let before = count(&fresh);
-    let sandbox = fresh.backend.acquire(&call(), &second, &spec).await.unwrap();
+    let sandbox = fresh
+        .backend
+        .acquire(&call(), &second, &spec)
+        .await
+        .unwrap();
     assert_eq!(count(&fresh) - before, 1, "acquire, cold");
     assert!(sandbox.freshly_created());
 
     let before = count(&fresh);
-    let again = fresh.backend.acquire(&call(), &second, &spec).await.unwrap();
+    let again = fresh
+        .backend
+        .acquire(&call(), &second, &spec)
+        .await
+        .unwrap();
     assert_eq!(count(&fresh) - before, 1, "acquire, warm");
     assert!(!again.freshly_created());
     assert_eq!(again.id(), sandbox.id());
@@ -55,11 +79,19 @@ async fn a_sandbox_costs_what_the_design_says() {
         sandbox.exec(&call(), true_()).await.unwrap();
         again.exec(&call(), true_()).await.unwrap();
     }
-    assert_eq!(count(&fresh) - before, 0, "commands on an open channel, from both handles");
+    assert_eq!(
+        count(&fresh) - before,
+        0,
+        "commands on an open channel, from both handles"
+    );
 
     drop((sandbox, again));
     let before = count(&fresh);
-    let removed = fresh.backend.dispose(&call(), &second, Which::All).await.unwrap();
+    let removed = fresh
+        .backend
+        .dispose(&call(), &second, Which::All)
+        .await
+        .unwrap();
     assert_eq!(removed.count, 1);
     assert!(count(&fresh) - before <= 2, "dispose");
     fresh.finish().await;

@@ -9,7 +9,9 @@ use stockade_tests::engine::{EMPTY, Fixture, Host, PYTHON, call, spec};
 #[tokio::test]
 async fn exit_codes_that_look_like_timeouts_kills_or_engine_faults_pass_through() {
     let fixture = Fixture::python().await;
-    for code in [0, 1, 7, 64, 122, 123, 124, 125, 126, 127, 128, 130, 137, 143, 255] {
+    for code in [
+        0, 1, 7, 64, 122, 123, 124, 125, 126, 127, 128, 130, 137, 143, 255,
+    ] {
         let outcome = fixture.sh(&format!("exit {code}")).await;
         assert_eq!(outcome.status, ExecStatus::Exited(code));
     }
@@ -44,7 +46,10 @@ async fn a_program_that_cannot_start_says_why_and_writes_nothing() {
             panic!("{program}: {:?}", outcome.status);
         };
         assert_eq!(not_started.why, why, "{program}");
-        assert!(outcome.stdout.is_empty() && outcome.stderr.is_empty(), "{program}");
+        assert!(
+            outcome.stdout.is_empty() && outcome.stderr.is_empty(),
+            "{program}"
+        );
     }
     fixture.close().await;
 }
@@ -60,8 +65,17 @@ async fn a_missing_working_directory_is_its_own_reason() {
         assert_eq!(not_started.why, NotStartedWhy::WorkingDirectory, "{cwd}");
     }
     fixture.sh("mkdir -p a/b").await;
-    assert_eq!(fixture.exec(ExecRequest::argv(["pwd"]).cwd("a/b")).await.stdout, "/work/a/b\n");
-    assert_eq!(fixture.exec(ExecRequest::argv(["pwd"])).await.stdout, "/work\n");
+    assert_eq!(
+        fixture
+            .exec(ExecRequest::argv(["pwd"]).cwd("a/b"))
+            .await
+            .stdout,
+        "/work/a/b\n"
+    );
+    assert_eq!(
+        fixture.exec(ExecRequest::argv(["pwd"])).await.stdout,
+        "/work\n"
+    );
     fixture.close().await;
 }
 
@@ -79,7 +93,9 @@ async fn a_shell_line_in_an_image_without_a_shell_is_not_started() {
 #[tokio::test]
 async fn an_empty_image_is_a_valid_sandbox() {
     let fixture = Host::new().await.acquire(spec(EMPTY)).await;
-    let outcome = fixture.exec(ExecRequest::argv(["/.stockade/guest", "version"])).await;
+    let outcome = fixture
+        .exec(ExecRequest::argv(["/.stockade/guest", "version"]))
+        .await;
     assert_eq!(outcome.status, ExecStatus::Exited(0));
     assert!(!outcome.stdout.is_empty());
     fixture.close().await;
@@ -111,14 +127,19 @@ async fn a_cancelled_call_ends_the_command_and_keeps_its_output() {
     let outcome = running.await.unwrap().expect("a cancel is an outcome");
     assert_eq!(outcome.status, ExecStatus::Cancelled);
     assert_eq!(outcome.stdout, "begun\n");
-    assert_eq!(fixture.sh("pgrep -f '^sleep 300'").await.status, ExecStatus::Exited(1));
+    assert_eq!(
+        fixture.sh("pgrep -f '^sleep 300'").await.status,
+        ExecStatus::Exited(1)
+    );
     fixture.close().await;
 }
 
 #[tokio::test]
 async fn dropping_a_command_ends_its_tree() {
     let fixture = Fixture::python().await;
-    let request = ExecRequest::shell("setsid sleep 301 & sleep 302").build().unwrap();
+    let request = ExecRequest::shell("setsid sleep 301 & sleep 302")
+        .build()
+        .unwrap();
     let process = fixture.sandbox.spawn(&call(), request).await.unwrap();
     wait_until(&fixture, "pgrep -f '^sleep 301' && pgrep -f '^sleep 302'").await;
     drop(process);
@@ -141,7 +162,9 @@ async fn a_sandbox_that_is_gone_is_an_error_that_says_so() {
 async fn a_sandbox_that_its_own_program_wrecked_still_answers_truthfully() {
     let builder = spec(PYTHON).hardening(stockade::spec::Hardening::AsImage);
     let fixture = Host::new().await.acquire(builder).await;
-    fixture.sh("rm -rf /bin /usr/bin 2>/dev/null; kill -9 -1").await;
+    fixture
+        .sh("rm -rf /bin /usr/bin 2>/dev/null; kill -9 -1")
+        .await;
     let outcome = fixture.exec(ExecRequest::argv(["true"])).await;
     let ExecStatus::NotStarted(not_started) = outcome.status else {
         panic!("{:?}", outcome.status);
@@ -154,6 +177,12 @@ async fn a_sandbox_that_its_own_program_wrecked_still_answers_truthfully() {
 /// call's, far above what any machine needs.
 async fn wait_until(fixture: &Fixture, condition: &str) {
     let line = format!("until {condition} >/dev/null; do sleep 0.05; done");
-    let outcome = fixture.exec(ExecRequest::shell(line).timeout(Duration::from_secs(60))).await;
-    assert_eq!(outcome.status, ExecStatus::Exited(0), "`{condition}` never held");
+    let outcome = fixture
+        .exec(ExecRequest::shell(line).timeout(Duration::from_secs(60)))
+        .await;
+    assert_eq!(
+        outcome.status,
+        ExecStatus::Exited(0),
+        "`{condition}` never held"
+    );
 }

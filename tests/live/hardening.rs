@@ -36,8 +36,13 @@ async fn the_root_is_read_only_and_only_the_bounded_places_are_writable() {
 #[tokio::test]
 async fn an_image_of_root_runs_as_nobody_without_any_privilege() {
     let fixture = Fixture::python().await;
-    assert_eq!(fixture.sh("id -u; id -g; id -G").await.stdout, "65534\n65534\n65534\n");
-    let status = fixture.sh("grep -E 'Cap|NoNewPrivs|Seccomp:' /proc/self/status").await;
+    assert_eq!(
+        fixture.sh("id -u; id -g; id -G").await.stdout,
+        "65534\n65534\n65534\n"
+    );
+    let status = fixture
+        .sh("grep -E 'Cap|NoNewPrivs|Seccomp:' /proc/self/status")
+        .await;
     let text = status.stdout_text().into_owned();
     for line in text.lines() {
         let (name, value) = line.split_once(':').unwrap();
@@ -52,8 +57,13 @@ async fn an_image_of_root_runs_as_nobody_without_any_privilege() {
 
 #[tokio::test]
 async fn as_image_keeps_the_images_user_and_a_writable_root() {
-    let fixture = Host::new().await.acquire(spec(PYTHON).hardening(Hardening::AsImage)).await;
-    let outcome = fixture.sh("id -u; touch /etc/x && echo written; grep CapBnd /proc/self/status").await;
+    let fixture = Host::new()
+        .await
+        .acquire(spec(PYTHON).hardening(Hardening::AsImage))
+        .await;
+    let outcome = fixture
+        .sh("id -u; touch /etc/x && echo written; grep CapBnd /proc/self/status")
+        .await;
     assert_eq!(outcome.stdout, "0\nwritten\nCapBnd:\t0000000000000000\n");
     // Root without capabilities reads what is its own, and nobody else's.
     let file = fixture.sh("umask 077; echo secret > f; cat f").await;
@@ -64,9 +74,22 @@ async fn as_image_keeps_the_images_user_and_a_writable_root() {
 #[tokio::test]
 async fn the_container_has_no_mount_of_the_host_no_port_and_no_device() {
     let fixture = Fixture::python().await;
-    let inspected = docker_ok(["inspect", "--format", "{{json .HostConfig}}", fixture.container()]);
+    let inspected = docker_ok([
+        "inspect",
+        "--format",
+        "{{json .HostConfig}}",
+        fixture.container(),
+    ]);
     let config: serde_json::Value = serde_json::from_str(&inspected).unwrap();
-    for empty in ["Binds", "PortBindings", "Devices", "CapAdd", "DeviceRequests", "VolumesFrom", "Links"] {
+    for empty in [
+        "Binds",
+        "PortBindings",
+        "Devices",
+        "CapAdd",
+        "DeviceRequests",
+        "VolumesFrom",
+        "Links",
+    ] {
         let value = &config[empty];
         let is_empty = value.is_null()
             || value.as_array().is_some_and(Vec::is_empty)
@@ -84,7 +107,12 @@ async fn the_container_has_no_mount_of_the_host_no_port_and_no_device() {
 #[tokio::test]
 async fn every_volume_that_is_made_is_labelled() {
     let fixture = Fixture::python().await;
-    let inspected = docker_ok(["inspect", "--format", "{{json .Mounts}}", fixture.container()]);
+    let inspected = docker_ok([
+        "inspect",
+        "--format",
+        "{{json .Mounts}}",
+        fixture.container(),
+    ]);
     let mounts: serde_json::Value = serde_json::from_str(&inspected).unwrap();
     for mount in mounts.as_array().unwrap() {
         if mount["Type"] == "volume" {
@@ -98,10 +126,14 @@ async fn every_volume_that_is_made_is_labelled() {
 
 #[tokio::test]
 async fn values_of_the_environment_are_on_no_command_line_of_the_host() {
-    let builder = spec(PYTHON).env([("SECRET", "hunter2\nand more = \"x\""), ("DOCKER_HOST", "tcp://evil:1")]);
+    let builder = spec(PYTHON).env([
+        ("SECRET", "hunter2\nand more = \"x\""),
+        ("DOCKER_HOST", "tcp://evil:1"),
+    ]);
     let fixture = Host::new().await.acquire(builder).await;
-    let request = ExecRequest::shell("printf '%s|' \"$SECRET\" \"$DOCKER_HOST\" \"$EXTRA\"; sleep 1")
-        .env("EXTRA", "swordfish9");
+    let request =
+        ExecRequest::shell("printf '%s|' \"$SECRET\" \"$DOCKER_HOST\" \"$EXTRA\"; sleep 1")
+            .env("EXTRA", "swordfish9");
     let looking = async {
         let mut seen = String::new();
         for _ in 0..20 {
@@ -114,9 +146,15 @@ async fn values_of_the_environment_are_on_no_command_line_of_the_host() {
         seen
     };
     let (outcome, seen) = tokio::join!(fixture.exec(request), looking);
-    assert_eq!(outcome.stdout, "hunter2\nand more = \"x\"|tcp://evil:1|swordfish9|");
+    assert_eq!(
+        outcome.stdout,
+        "hunter2\nand more = \"x\"|tcp://evil:1|swordfish9|"
+    );
     assert_eq!(outcome.status, ExecStatus::Exited(0));
-    assert!(seen.contains("attach"), "the look did not see the channel's own command line");
+    assert!(
+        seen.contains("attach"),
+        "the look did not see the channel's own command line"
+    );
     assert!(!seen.contains("hunter2") && !seen.contains("swordfish9"));
     fixture.close().await;
 }

@@ -24,7 +24,9 @@ async fn running_out_of_memory_is_told_beside_the_status() {
     assert_eq!(direct.status, ExecStatus::Signaled(9));
     assert!(direct.out_of_memory, "{direct:?}");
     // A shell may hide that its child was killed; the flag does not.
-    let hidden = fixture.sh("python3 -c 'x = bytearray(400 << 20)'; exit 0").await;
+    let hidden = fixture
+        .sh("python3 -c 'x = bytearray(400 << 20)'; exit 0")
+        .await;
     assert_eq!(hidden.status, ExecStatus::Exited(0));
     assert!(hidden.out_of_memory, "{hidden:?}");
     let after = fixture.sh("echo on").await;
@@ -49,10 +51,14 @@ async fn the_work_directory_ends_where_it_was_told_to() {
         limits.work_inodes = 100;
     });
     let fixture = Host::new().await.acquire(spec(PYTHON).limits(limits)).await;
-    let full = fixture.sh("head -c 9000000 /dev/zero > big; stat -c %s big; rm big").await;
+    let full = fixture
+        .sh("head -c 9000000 /dev/zero > big; stat -c %s big; rm big")
+        .await;
     let size: u64 = full.stdout_text().trim().parse().unwrap();
     assert!(size <= 8 << 20, "{size}");
-    let many = fixture.sh("i=0; while : > f$i; do i=$((i+1)); done 2>/dev/null; echo $i").await;
+    let many = fixture
+        .sh("i=0; while : > f$i; do i=$((i+1)); done 2>/dev/null; echo $i")
+        .await;
     let count: u32 = many.stdout_text().trim().parse().unwrap();
     assert!((50..100).contains(&count), "{count}");
     // A full work directory does not keep the next command from starting.
@@ -109,18 +115,27 @@ async fn an_idle_sandbox_ends_by_itself() {
     }
     assert!(fixture.host.left().is_empty());
     let request = ExecRequest::argv(["true"]).build().unwrap();
-    let error = fixture.sandbox.exec(&stockade_tests::engine::call(), request).await.unwrap_err();
+    let error = fixture
+        .sandbox
+        .exec(&stockade_tests::engine::call(), request)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), stockade::ErrorKind::Lost, "{error}");
     fixture.close().await;
 }
 
 #[tokio::test]
 async fn a_sandbox_ends_at_its_highest_age_whatever_it_does() {
-    let builder =
-        spec(PYTHON).idle_limit(Duration::from_secs(3)).max_age(Duration::from_secs(4));
+    let builder = spec(PYTHON)
+        .idle_limit(Duration::from_secs(3))
+        .max_age(Duration::from_secs(4));
     let fixture = Host::new().await.acquire(builder).await;
     let request = ExecRequest::argv(["sleep", "100"]).build().unwrap();
-    let error = fixture.sandbox.exec(&stockade_tests::engine::call(), request).await.unwrap_err();
+    let error = fixture
+        .sandbox
+        .exec(&stockade_tests::engine::call(), request)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), stockade::ErrorKind::Lost, "{error}");
     fixture.close().await;
 }

@@ -49,7 +49,10 @@ async fn head_and_tail_are_kept_of_a_program_that_may_write_on() {
     let outcome = fixture.exec(request).await;
     assert_eq!(outcome.status, ExecStatus::Exited(0));
     let text = outcome.stdout_text();
-    assert!(text.starts_with("0000000\n") && text.ends_with("0199999\n"), "{text}");
+    assert!(
+        text.starts_with("0000000\n") && text.ends_with("0199999\n"),
+        "{text}"
+    );
     assert!(outcome.truncated && text.len() <= 8000);
     fixture.close().await;
 }
@@ -67,11 +70,16 @@ async fn yes_is_ended_at_its_limit_and_the_next_command_runs() {
 #[tokio::test]
 async fn a_reader_that_stops_stalls_its_own_command_and_no_other() {
     let fixture = Fixture::python().await;
-    let request = ExecRequest::argv(["yes"]).output_limit(u64::MAX).build().unwrap();
+    let request = ExecRequest::argv(["yes"])
+        .output_limit(u64::MAX)
+        .build()
+        .unwrap();
     let mut stalled = fixture.sandbox.spawn(&call(), request).await.unwrap();
     let unread = stalled.take_output();
     for round in 0..20 {
-        let outcome = fixture.sh(&format!("echo {round}; head -c 300000 /dev/zero")).await;
+        let outcome = fixture
+            .sh(&format!("echo {round}; head -c 300000 /dev/zero"))
+            .await;
         assert_eq!(outcome.status, ExecStatus::Exited(0));
         assert!(outcome.stdout.len() > 300_000);
     }
@@ -93,8 +101,13 @@ async fn output_is_streamed_while_the_program_runs() {
     let mut stdin = process.take_stdin().unwrap();
     let mut output = process.take_output().unwrap();
     let first = output.next().await.unwrap();
-    assert_eq!((first.stream, &first.bytes[..]), (StreamName::Stdout, &b"ask\n"[..]));
-    tokio::io::AsyncWriteExt::write_all(&mut stdin, b"it\n").await.unwrap();
+    assert_eq!(
+        (first.stream, &first.bytes[..]),
+        (StreamName::Stdout, &b"ask\n"[..])
+    );
+    tokio::io::AsyncWriteExt::write_all(&mut stdin, b"it\n")
+        .await
+        .unwrap();
     let second = output.next().await.unwrap();
     assert_eq!(&second.bytes[..], b"got it\n");
     assert_eq!(process.wait().await.unwrap().status, ExecStatus::Exited(0));
@@ -106,8 +119,7 @@ async fn what_was_written_before_a_timeout_is_kept() {
     let fixture = Fixture::python().await;
     // Not flushed by the program: Python must not hold back what it printed.
     let program = "import sys, time\nprint('step 1')\nsys.stderr.write('warn')\ntime.sleep(60)";
-    let request =
-        ExecRequest::argv(["python3", "-c", program]).timeout(Duration::from_secs(3));
+    let request = ExecRequest::argv(["python3", "-c", program]).timeout(Duration::from_secs(3));
     let outcome = fixture.exec(request).await;
     assert_eq!(outcome.status, ExecStatus::TimedOut);
     assert_eq!(outcome.stdout, "step 1\n");

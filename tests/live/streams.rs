@@ -20,19 +20,23 @@ async fn megabytes_written_before_anything_is_read_come_back_whole() {
     let bytes: Vec<u8> = (0..6_000_000_u32).map(|at| (at * 31 % 251) as u8).collect();
     // Reads all, then writes all: without credit both ways this deadlocks.
     let program = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())";
-    let request =
-        ExecRequest::argv(["python3", "-c", program]).stdin(Stdin::bytes(bytes.clone()));
+    let request = ExecRequest::argv(["python3", "-c", program]).stdin(Stdin::bytes(bytes.clone()));
     let outcome = fixture.exec(request).await;
     assert_eq!(outcome.status, ExecStatus::Exited(0));
-    assert!(outcome.stdout == bytes, "{} of {} bytes", outcome.stdout.len(), bytes.len());
+    assert!(
+        outcome.stdout == bytes,
+        "{} of {} bytes",
+        outcome.stdout.len(),
+        bytes.len()
+    );
     fixture.close().await;
 }
 
 #[tokio::test]
 async fn input_that_the_program_does_not_read_is_no_failure() {
     let fixture = Fixture::python().await;
-    let request = ExecRequest::argv(["head", "-n", "1"])
-        .stdin(Stdin::reader(tokio::io::repeat(b'\n')));
+    let request =
+        ExecRequest::argv(["head", "-n", "1"]).stdin(Stdin::reader(tokio::io::repeat(b'\n')));
     let outcome = fixture.exec(request).await;
     assert_eq!(outcome.status, ExecStatus::Exited(0));
     assert_eq!(outcome.stdout, "\n");
@@ -58,7 +62,10 @@ async fn a_child_that_keeps_the_pipes_open_does_not_keep_the_caller() {
         assert_eq!(outcome.stdout, "hi\n");
         assert_eq!(outcome.left_running, 0);
     }
-    assert!(start.elapsed() < Duration::from_secs(60), "a child of 300 s was waited for");
+    assert!(
+        start.elapsed() < Duration::from_secs(60),
+        "a child of 300 s was waited for"
+    );
     fixture.close().await;
 }
 
@@ -77,10 +84,14 @@ async fn a_background_child_is_kept_only_when_asked_for() {
 #[tokio::test]
 async fn a_detached_command_outlives_its_handle_and_the_channel() {
     let fixture = Fixture::python().await;
-    let request = ExecRequest::shell("sleep 1; echo done > marker; sleep 312").build().unwrap();
+    let request = ExecRequest::shell("sleep 1; echo done > marker; sleep 312")
+        .build()
+        .unwrap();
     let process = fixture.sandbox.spawn(&call(), request).await.unwrap();
     process.detach();
-    let outcome = fixture.sh("until [ -e marker ]; do sleep 0.05; done; pgrep -c -f '^sleep 312'").await;
+    let outcome = fixture
+        .sh("until [ -e marker ]; do sleep 0.05; done; pgrep -c -f '^sleep 312'")
+        .await;
     assert_eq!(outcome.stdout, "1\n");
     fixture.close().await;
 }
@@ -100,7 +111,11 @@ async fn two_hundred_quick_commands_at_once_all_get_their_turn() {
     let mut seen = 0;
     while let Some(result) = running.join_next().await {
         let (number, outcome) = result.unwrap();
-        assert_eq!(outcome.status, ExecStatus::Exited(0), "{number}: {outcome:?}");
+        assert_eq!(
+            outcome.status,
+            ExecStatus::Exited(0),
+            "{number}: {outcome:?}"
+        );
         assert_eq!(outcome.stdout, format!("{number}\n"));
         seen += 1;
     }
@@ -118,7 +133,14 @@ async fn a_program_of_megabytes_goes_in_as_input() {
     let lines = program.lines().count() - 1;
     program.push_str("print(x)\n");
     let request = ExecRequest::argv(["python3", "-"]).stdin(Stdin::bytes(program));
-    let outcome = fixture.exec(request.timeout(Duration::from_secs(100))).await;
-    assert_eq!(outcome.stdout, format!("{lines}\n"), "{}", outcome.stderr_text());
+    let outcome = fixture
+        .exec(request.timeout(Duration::from_secs(100)))
+        .await;
+    assert_eq!(
+        outcome.stdout,
+        format!("{lines}\n"),
+        "{}",
+        outcome.stderr_text()
+    );
     fixture.close().await;
 }

@@ -8,8 +8,12 @@ use tokio::io::AsyncWriteExt as _;
 #[tokio::test]
 async fn a_program_sees_a_terminal_of_the_size_that_was_asked_for() {
     let fixture = Fixture::python().await;
-    let size = TtySize { rows: 33, columns: 101 };
-    let request = ExecRequest::shell("test -t 0 && test -t 1 && test -t 2 && stty size").tty(Some(size));
+    let size = TtySize {
+        rows: 33,
+        columns: 101,
+    };
+    let request =
+        ExecRequest::shell("test -t 0 && test -t 1 && test -t 2 && stty size").tty(Some(size));
     let outcome = fixture.exec(request).await;
     assert_eq!(outcome.status, ExecStatus::Exited(0));
     assert_eq!(outcome.stdout, "33 101\r\n");
@@ -19,20 +23,30 @@ async fn a_program_sees_a_terminal_of_the_size_that_was_asked_for() {
 #[tokio::test]
 async fn keys_reach_the_program_and_ctrl_c_interrupts_it() {
     let fixture = Fixture::python().await;
-    let size = TtySize { rows: 24, columns: 80 };
+    let size = TtySize {
+        rows: 24,
+        columns: 80,
+    };
     let line = "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.1; done";
-    let request =
-        ExecRequest::shell(line).tty(Some(size)).stdin(Stdin::Piped).build().unwrap();
+    let request = ExecRequest::shell(line)
+        .tty(Some(size))
+        .stdin(Stdin::Piped)
+        .build()
+        .unwrap();
     let mut process = fixture.sandbox.spawn(&call(), request).await.unwrap();
     let mut stdin = process.take_stdin().unwrap();
     let mut output = process.take_output().unwrap();
     let mut seen = String::new();
     while !seen.contains("ready") {
-        seen.push_str(&String::from_utf8_lossy(&output.next().await.unwrap().bytes));
+        seen.push_str(&String::from_utf8_lossy(
+            &output.next().await.unwrap().bytes,
+        ));
     }
     stdin.write_all(&[3]).await.unwrap();
     while !seen.contains("caught") {
-        seen.push_str(&String::from_utf8_lossy(&output.next().await.unwrap().bytes));
+        seen.push_str(&String::from_utf8_lossy(
+            &output.next().await.unwrap().bytes,
+        ));
     }
     assert_eq!(process.wait().await.unwrap().status, ExecStatus::Exited(9));
     fixture.close().await;
@@ -41,19 +55,35 @@ async fn keys_reach_the_program_and_ctrl_c_interrupts_it() {
 #[tokio::test]
 async fn a_resize_reaches_the_program() {
     let fixture = Fixture::python().await;
-    let size = TtySize { rows: 24, columns: 80 };
+    let size = TtySize {
+        rows: 24,
+        columns: 80,
+    };
     let line = "trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.1; done";
-    let request =
-        ExecRequest::shell(line).tty(Some(size)).stdin(Stdin::Piped).build().unwrap();
+    let request = ExecRequest::shell(line)
+        .tty(Some(size))
+        .stdin(Stdin::Piped)
+        .build()
+        .unwrap();
     let mut process = fixture.sandbox.spawn(&call(), request).await.unwrap();
     let mut output = process.take_output().unwrap();
     let mut seen = String::new();
     while !seen.contains("ready") {
-        seen.push_str(&String::from_utf8_lossy(&output.next().await.unwrap().bytes));
+        seen.push_str(&String::from_utf8_lossy(
+            &output.next().await.unwrap().bytes,
+        ));
     }
-    process.resize(TtySize { rows: 50, columns: 132 }).await.unwrap();
+    process
+        .resize(TtySize {
+            rows: 50,
+            columns: 132,
+        })
+        .await
+        .unwrap();
     while !seen.contains("50 132") {
-        let Some(chunk) = output.next().await else { panic!("only {seen:?}") };
+        let Some(chunk) = output.next().await else {
+            panic!("only {seen:?}")
+        };
         seen.push_str(&String::from_utf8_lossy(&chunk.bytes));
     }
     assert_eq!(process.wait().await.unwrap().status, ExecStatus::Exited(0));

@@ -41,7 +41,10 @@ async fn a_fork_bomb_ends_with_its_timeout_and_the_sandbox_goes_on() {
     let request = ExecRequest::argv(["python3", "-c", bomb]).timeout(Duration::from_secs(3));
     let outcome = fixture.exec(request).await;
     assert_eq!(outcome.status, ExecStatus::TimedOut);
-    assert!(outcome.tree_ended && outcome.left_running == 0, "{outcome:?}");
+    assert!(
+        outcome.tree_ended && outcome.left_running == 0,
+        "{outcome:?}"
+    );
     let after = fixture.sh("echo on; ls /proc | grep -c '^[0-9]'").await;
     let text = after.stdout_text();
     let processes: u32 = text.lines().nth(1).unwrap().parse().unwrap();
@@ -52,7 +55,9 @@ async fn a_fork_bomb_ends_with_its_timeout_and_the_sandbox_goes_on() {
 #[tokio::test]
 async fn a_storm_of_orphans_leaves_no_zombie() {
     let fixture = Fixture::python().await;
-    fixture.sh("for i in $(seq 200); do (sleep 0.1 &) ; done; sleep 0.5").await;
+    fixture
+        .sh("for i in $(seq 200); do (sleep 0.1 &) ; done; sleep 0.5")
+        .await;
     let outcome = fixture.sh("ps -eo stat= | grep -c '^Z'").await;
     assert_eq!(outcome.stdout, "0\n");
     fixture.close().await;
@@ -74,7 +79,7 @@ async fn stopped_children_die_like_others() {
 async fn a_command_ends_alone_and_its_neighbours_run_on() {
     let fixture = Fixture::python().await;
     let neighbour = fixture.exec(ExecRequest::shell("sleep 4; echo alive"));
-    let short = ExecRequest::shell(format!("{MARK}")).timeout(Duration::from_secs(1));
+    let short = ExecRequest::shell(MARK.to_string()).timeout(Duration::from_secs(1));
     let (neighbour, short) = tokio::join!(neighbour, fixture.exec(short));
     assert_eq!(short.status, ExecStatus::TimedOut);
     assert_eq!(neighbour.stdout, "alive\n");

@@ -1,6 +1,6 @@
 //! Ordinary tools work: homes, temporary files, installs, repositories.
 
-use stockade::{ExecStatus, ExecRequest};
+use stockade::{ExecRequest, ExecStatus};
 use stockade_tests::engine::{Fixture, Host, spec};
 
 /// The same image with `USER 12345`, an id that its `/etc/passwd` lacks.
@@ -45,7 +45,12 @@ pip install --quiet --user --no-index --break-system-packages ./hello-1.0-py3-no
 hello-there
 ";
     let outcome = fixture.exec(ExecRequest::shell(line)).await;
-    assert_eq!(outcome.status, ExecStatus::Exited(0), "{}", outcome.stderr_text());
+    assert_eq!(
+        outcome.status,
+        ExecStatus::Exited(0),
+        "{}",
+        outcome.stderr_text()
+    );
     assert_eq!(outcome.stdout, "installed\n");
     fixture.close().await;
 }
@@ -61,7 +66,12 @@ seq 1 1000 > numbers && git add numbers && git commit -qm 'Add numbers' && git g
 git status --porcelain && git log --format=%s
 ";
     let outcome = fixture.exec(ExecRequest::shell(line)).await;
-    assert_eq!(outcome.status, ExecStatus::Exited(0), "{}", outcome.stderr_text());
+    assert_eq!(
+        outcome.status,
+        ExecStatus::Exited(0),
+        "{}",
+        outcome.stderr_text()
+    );
     assert_eq!(outcome.stdout, "Add numbers\n");
     fixture.close().await;
 }

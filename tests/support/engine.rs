@@ -1,6 +1,9 @@
 //! A real engine, and sandboxes on it that prove that they left nothing.
 
-#![expect(clippy::disallowed_methods, reason = "tests look at the engine from outside the library")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests look at the engine from outside the library"
+)]
 
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -9,8 +12,8 @@ use std::time::Duration;
 
 use stockade::exec::ExecBuilder;
 use stockade::{
-    Backend as _, Call, ExecOutcome, ExecRequest, Image, IsolationScope, Sandbox,
-    SandboxKey, SandboxSpec, SpecBuilder, Which,
+    Backend as _, Call, ExecOutcome, ExecRequest, Image, IsolationScope, Sandbox, SandboxKey,
+    SandboxSpec, SpecBuilder, Which,
 };
 use stockade_docker::{DockerBackend, DockerConfig};
 
@@ -21,6 +24,7 @@ pub const EMPTY: &str = "stockade-test/empty:1";
 
 /// One backend with an owner of its own, so that tests side by side see only
 /// what is theirs.
+#[expect(clippy::exhaustive_structs, reason = "tests take it apart")]
 pub struct Host {
     /// The backend under test.
     pub backend: DockerBackend,
@@ -29,6 +33,7 @@ pub struct Host {
 }
 
 /// One sandbox of a host.
+#[expect(clippy::exhaustive_structs, reason = "tests take it apart")]
 pub struct Fixture {
     /// Its host.
     pub host: Host,
@@ -51,7 +56,9 @@ impl Host {
         require_engine();
         let owner = unique("test");
         let config = change(DockerConfig::new(&owner));
-        let backend = DockerBackend::connect(&call(), config).await.expect("the engine is there");
+        let backend = DockerBackend::connect(&call(), config)
+            .await
+            .expect("the engine is there");
         Self { backend, owner }
     }
 
@@ -59,8 +66,17 @@ impl Host {
     pub async fn acquire(self, spec: SpecBuilder) -> Fixture {
         let spec = spec.build().expect("the spec is valid");
         let key = SandboxKey::new("tests", unique("thread"), "agent").with_call("1");
-        let sandbox = self.backend.acquire(&call(), &key, &spec).await.expect("a sandbox is acquired");
-        Fixture { host: self, key, spec, sandbox }
+        let sandbox = self
+            .backend
+            .acquire(&call(), &key, &spec)
+            .await
+            .expect("a sandbox is acquired");
+        Fixture {
+            host: self,
+            key,
+            spec,
+            sandbox,
+        }
     }
 
     /// Names of the containers and volumes of this owner.
@@ -70,7 +86,11 @@ impl Host {
 
     /// Waits for what is being undone, and asserts that nothing is left.
     pub async fn finish(self) {
-        let closed = self.backend.close(&call()).await.expect("the backend closes");
+        let closed = self
+            .backend
+            .close(&call())
+            .await
+            .expect("the backend closes");
         assert!(closed.failures.is_empty(), "{:?}", closed.failures);
         let left = self.left();
         assert!(left.is_empty(), "left behind: {left:?}");
@@ -86,7 +106,10 @@ impl Fixture {
     /// Runs a request to its end.
     pub async fn exec(&self, request: ExecBuilder) -> ExecOutcome {
         let request = request.build().expect("the request is valid");
-        self.sandbox.exec(&call(), request).await.expect("the sandbox does its job")
+        self.sandbox
+            .exec(&call(), request)
+            .await
+            .expect("the sandbox does its job")
     }
 
     /// Runs a shell line.
@@ -96,7 +119,8 @@ impl Fixture {
 
     /// Runs a Python program.
     pub async fn py(&self, program: &str) -> ExecOutcome {
-        self.exec(ExecRequest::argv(["python3", "-c", program])).await
+        self.exec(ExecRequest::argv(["python3", "-c", program]))
+            .await
     }
 
     /// The full id of the container.
@@ -106,7 +130,11 @@ impl Fixture {
 
     /// Removes the sandbox, and asserts that nothing is left.
     pub async fn close(self) {
-        let removed = self.host.backend.dispose(&call(), &self.key, Which::All).await;
+        let removed = self
+            .host
+            .backend
+            .dispose(&call(), &self.key, Which::All)
+            .await;
         let removed = removed.expect("the sandbox is disposed of");
         assert!(removed.failures.is_empty(), "{:?}", removed.failures);
         drop(self.sandbox);
@@ -121,7 +149,9 @@ pub fn call() -> Call {
 
 /// The spec of a sandbox for one call.
 pub fn spec(image: &str) -> SpecBuilder {
-    SandboxSpec::builder("test").image(Image::reference(image)).isolation_scope(IsolationScope::Call)
+    SandboxSpec::builder("test")
+        .image(Image::reference(image))
+        .isolation_scope(IsolationScope::Call)
 }
 
 /// A name that no other test and no other run has.
@@ -136,7 +166,10 @@ pub fn unique(prefix: &str) -> String {
 
 /// Runs `docker` as a person would.
 pub fn docker<const N: usize>(words: [&str; N]) -> Output {
-    Command::new("docker").args(words).output().expect("the docker client starts")
+    Command::new("docker")
+        .args(words)
+        .output()
+        .expect("the docker client starts")
 }
 
 /// What `docker` printed, which must have worked.
@@ -153,7 +186,10 @@ pub fn left_of(owner: &str) -> Vec<String> {
     let containers = docker_ok(["ps", "-a", "--format", "{{.Names}}", "--filter", &filter]);
     let volumes = docker_ok(["volume", "ls", "--format", "{{.Name}}", "--filter", &filter]);
     let lines = containers.lines().chain(volumes.lines());
-    lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    lines
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// A missing engine is a mistake of how the tests were started, never a pass.

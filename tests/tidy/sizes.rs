@@ -70,7 +70,7 @@ fn functions(source: &str) -> Vec<(String, usize)> {
 }
 
 fn function_name(line: &str) -> Option<String> {
-    let mut words = line.trim_start().split_whitespace();
+    let mut words = line.split_whitespace();
     loop {
         match words.next()? {
             "fn" => break,

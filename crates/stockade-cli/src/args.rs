@@ -24,7 +24,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run one program in a fresh sandbox without network, and remove the sandbox.
-    Run(Run),
+    Run(Box<Run>),
     /// Check everything that a sandbox needs, and say how to mend what is missing.
     Doctor(Doctor),
 }

@@ -108,7 +108,7 @@ fn limits(run: &Run, faults: &mut Vec<String>) -> ResourceLimits {
 )]
 fn milli_cpus(cpus: f64) -> Option<u64> {
     let milli = (cpus * 1000.0).round();
-    (milli >= 1.0 && milli < 1e9).then_some(milli as u64)
+    (1.0..1e9).contains(&milli).then_some(milli as u64)
 }
 
 fn environment(run: &Run, faults: &mut Vec<String>) -> Vec<(String, String)> {

@@ -70,10 +70,10 @@ pub(crate) async fn acquire(
 
 impl Acquire<'_> {
     async fn run(&self) -> Result<Sandbox> {
-        if self.inner.knows(&self.name) {
-            if let Some(sandbox) = self.adopt_known().await? {
-                return Ok(sandbox);
-            }
+        if self.inner.knows(&self.name)
+            && let Some(sandbox) = self.adopt_known().await?
+        {
+            return Ok(sandbox);
         }
         for _ in 0..ATTEMPTS {
             let nonce = names::nonce()?;

@@ -177,10 +177,10 @@ impl Inner {
     pub(crate) fn session(&self, id: &str, make: impl FnOnce() -> Session) -> Arc<Session> {
         let mut sessions = self.sessions.lock();
         sessions.retain(|_, session| session.strong_count() > 0);
-        if let Some(session) = sessions.get(id).and_then(Weak::upgrade) {
-            if !session.is_dead() {
-                return session;
-            }
+        if let Some(session) = sessions.get(id).and_then(Weak::upgrade)
+            && !session.is_dead()
+        {
+            return session;
         }
         let session = Arc::new(make());
         sessions.insert(id.to_owned(), Arc::downgrade(&session));

@@ -71,10 +71,10 @@ impl Images {
             platform: image.platform().map(ToString::to_string),
             work_dir: work_dir.to_owned(),
         };
-        if image.pull() != PullPolicy::Always {
-            if let Some(known) = self.lock().get(&asked) {
-                return Ok(Arc::clone(known));
-            }
+        if image.pull() != PullPolicy::Always
+            && let Some(known) = self.lock().get(&asked)
+        {
+            return Ok(Arc::clone(known));
         }
         let info = {
             let _phase = call.enter(Phase::Image);
@@ -168,13 +168,13 @@ fn check_platform(
     info: &docker_driver::ImageFacts,
 ) -> Result<(), Error> {
     let found = format!("{}/{}", info.os, info.architecture);
-    if let Some(wanted) = wanted {
-        if wanted.os() != info.os || wanted.architecture() != info.architecture {
-            return refuse(Refusal::ImagePlatformMismatch {
-                wanted: wanted.clone(),
-                found,
-            });
-        }
+    if let Some(wanted) = wanted
+        && (wanted.os() != info.os || wanted.architecture() != info.architecture)
+    {
+        return refuse(Refusal::ImagePlatformMismatch {
+            wanted: wanted.clone(),
+            found,
+        });
     }
     let engines = engine.platform();
     if engines.os() == info.os && engines.architecture() == info.architecture {

@@ -18,6 +18,7 @@ mod apt;
 mod bootstrap;
 mod cache;
 mod dataset;
+mod demo;
 mod engine;
 mod environment;
 mod images;
@@ -45,6 +46,10 @@ struct Xtask {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show the main job on a real engine
+    Demo,
+    /// Measure what is promised, beside the bare docker commands
+    Bench,
     /// Check everything that must hold before a change lands
     Test(test::TestArgs),
     /// The engine that demo and tests run against
@@ -59,6 +64,8 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Xtask::parse().command {
+        Command::Demo => demo::demo(),
+        Command::Bench => demo::bench(),
         Command::Test(args) => test::run(&args),
         Command::Engine(args) => engine::run(args),
         Command::Images => make_images(),

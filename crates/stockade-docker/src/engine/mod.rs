@@ -146,14 +146,14 @@ impl Engine {
         let answer = call
             .bound(self.inner.docker.query(&self.bounds(call), verb))
             .await;
-        answer.map_or_else(|why| Asked::Interrupted(why), Asked::from)
+        answer.map_or_else(Asked::Interrupted, Asked::from)
     }
 
     async fn mutate<V: Mutation>(&self, call: &Call, verb: V) -> Asked<V::Answer> {
         let answer = call
             .bound(self.inner.docker.mutate(&self.bounds(call), verb))
             .await;
-        answer.map_or_else(|why| Asked::Interrupted(why), Asked::from)
+        answer.map_or_else(Asked::Interrupted, Asked::from)
     }
 
     /// The call's deadline. Its cancellation drops the future, which is what

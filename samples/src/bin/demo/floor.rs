@@ -1,7 +1,10 @@
 //! The bare docker commands that stand beside each step. They show what the
 //! same thing costs without Stockade; nothing of Stockade goes through here.
 
-#![expect(clippy::disallowed_methods, reason = "the floor is the bare command, outside the library")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the floor is the bare command, outside the library"
+)]
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -24,16 +27,32 @@ pub(crate) struct Bare {
 impl Floor {
     pub(crate) fn from_env() -> Result<Self, String> {
         let docker = std::env::var("STOCKADE_DOCKER").unwrap_or_else(|_| "docker".into());
-        Ok(Self { docker, name: format!("stockade-demo-floor-{}", std::process::id()) })
+        Ok(Self {
+            docker,
+            name: format!("stockade-demo-floor-{}", std::process::id()),
+        })
     }
 
     pub(crate) fn version(&self) -> Result<Duration, String> {
-        Ok(self.docker(&["version", "--format", "{{json .}}"], &[])?.took)
+        Ok(self
+            .docker(&["version", "--format", "{{json .}}"], &[])?
+            .took)
     }
 
     /// `docker run -d`, and then `docker exec`, and then `docker rm -f`.
     pub(crate) fn container(&self, image: &str) -> Result<[Duration; 3], String> {
-        let run = ["run", "-d", "--rm", "--name", &self.name, "--network", "none", image, "sleep", "300"];
+        let run = [
+            "run",
+            "-d",
+            "--rm",
+            "--name",
+            &self.name,
+            "--network",
+            "none",
+            image,
+            "sleep",
+            "300",
+        ];
         let created = self.docker(&run, &[])?.took;
         let executed = self.docker(&["exec", &self.name, "true"], &[]);
         let removed = self.docker(&["rm", "-f", &self.name], &[]);
@@ -42,7 +61,16 @@ impl Floor {
 
     /// `docker run --rm -i`, with standard input.
     pub(crate) fn run(&self, image: &str, argv: &[&str], input: &[u8]) -> Result<Bare, String> {
-        let mut words = vec!["run", "--rm", "-i", "--name", &self.name, "--network", "none", image];
+        let mut words = vec![
+            "run",
+            "--rm",
+            "-i",
+            "--name",
+            &self.name,
+            "--network",
+            "none",
+            image,
+        ];
         words.extend(argv);
         self.docker(&words, input)
     }
@@ -77,13 +105,18 @@ impl Floor {
                 let _ = stdin.write_all(&input);
             }
         });
-        let output = child.wait_with_output().map_err(|error| format!("{}: {error}", shown()))?;
+        let output = child
+            .wait_with_output()
+            .map_err(|error| format!("{}: {error}", shown()))?;
         let took = start.elapsed();
         let _ = feeder.join();
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             return Err(format!("{} failed: {said}", shown()));
         }
-        Ok(Bare { stdout: String::from_utf8_lossy(&output.stdout).into_owned(), took })
+        Ok(Bare {
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            took,
+        })
     }
 }

@@ -48,7 +48,11 @@ async fn main() -> ExitCode {
 async fn show() -> Result<(), Box<dyn Error>> {
     let call = Call::with_timeout(Duration::from_secs(600));
     let mut table = Table::default();
-    let bound = table::timed(DockerBackend::connect(&call, DockerConfig::new("stockade-demo"))).await;
+    let bound = table::timed(DockerBackend::connect(
+        &call,
+        DockerConfig::new("stockade-demo"),
+    ))
+    .await;
     let backend = bound.value?;
     let stage = Stage {
         backend,
@@ -71,5 +75,6 @@ async fn show() -> Result<(), Box<dyn Error>> {
 }
 
 fn variable(name: &str) -> Result<String, String> {
-    std::env::var(name).map_err(|_| format!("{name} is not set; start this with `cargo xtask demo`"))
+    std::env::var(name)
+        .map_err(|_| format!("{name} is not set; start this with `cargo xtask demo`"))
 }

@@ -27,7 +27,10 @@ pub(crate) async fn python_over_data(call: &Call, stage: &Stage, table: &mut Tab
     let key = SandboxKey::new("demo", "python", "agent");
     // The first acquire of an image looks into it once; the second is what
     // every later conversation pays.
-    let first = stage.backend.acquire(call, &key.clone().with_call("first"), &spec).await?;
+    let first = stage
+        .backend
+        .acquire(call, &key.clone().with_call("first"), &spec)
+        .await?;
     dispose(call, stage, &key.clone().with_call("first")).await?;
     drop(first);
     let key = key.with_call("second");
@@ -56,14 +59,26 @@ pub(crate) async fn python_over_data(call: &Call, stage: &Stage, table: &mut Tab
     disposed.value?;
 
     let [created, executed, removed] = stage.floor.container(&stage.python)?;
-    let bare = stage.floor.run(&stage.python, &["python3", "-c", PROGRAM], &stage.data)?;
+    let bare = stage
+        .floor
+        .run(&stage.python, &["python3", "-c", PROGRAM], &stage.data)?;
     if bare.stdout.as_bytes() != outcome.stdout {
         return Err("the bare docker command answered something else".into());
     }
     table.row("acquire a sandbox", acquired.took, "docker run -d", created);
-    table.row("first command (opens the channel)", opened.took, "docker exec", executed);
+    table.row(
+        "first command (opens the channel)",
+        opened.took,
+        "docker exec",
+        executed,
+    );
     table.row("every further command", again.took, "docker exec", executed);
-    table.row("the Python program", ran.took, "docker run --rm -i", bare.took);
+    table.row(
+        "the Python program",
+        ran.took,
+        "docker run --rm -i",
+        bare.took,
+    );
     table.row("dispose", disposed.took, "docker rm -f", removed);
     Ok(())
 }
@@ -74,16 +89,25 @@ pub(crate) async fn from_scratch(call: &Call, stage: &Stage, table: &mut Table) 
     let spec = spec(&stage.scratch)?;
     let key = SandboxKey::new("demo", "scratch", "agent").with_call("1");
     let sandbox = stage.backend.acquire(call, &key, &spec).await?;
-    let request = ExecRequest::argv(["/count"]).stdin(Stdin::bytes(stage.data.clone())).build()?;
+    let request = ExecRequest::argv(["/count"])
+        .stdin(Stdin::bytes(stage.data.clone()))
+        .build()?;
     let ran = timed(sandbox.exec(call, request)).await;
     let outcome = ran.value?;
     expect(&outcome, ExecStatus::Exited(0))?;
     println!("     {}", outcome.stdout_text().trim_end());
-    let shell = sandbox.exec(call, ExecRequest::shell("echo hello").build()?).await?;
+    let shell = sandbox
+        .exec(call, ExecRequest::shell("echo hello").build()?)
+        .await?;
     println!("     and a shell line there: {}", shell.status);
     dispose(call, stage, &key).await?;
     let bare = stage.floor.run(&stage.scratch, &["/count"], &stage.data)?;
-    table.row("the program FROM scratch", ran.took, "docker run --rm -i", bare.took);
+    table.row(
+        "the program FROM scratch",
+        ran.took,
+        "docker run --rm -i",
+        bare.took,
+    );
     Ok(())
 }
 
@@ -94,7 +118,9 @@ pub(crate) async fn timeout(call: &Call, stage: &Stage, table: &mut Table) -> Sh
     let key = SandboxKey::new("demo", "timeout", "agent").with_call("1");
     let sandbox = stage.backend.acquire(call, &key, &spec).await?;
     let stubborn = "trap '' TERM INT HUP; echo step 1; setsid sleep 301 & (sleep 302 &) ; echo step 2; sleep 303";
-    let request = ExecRequest::shell(stubborn).timeout(Duration::from_secs(2)).build()?;
+    let request = ExecRequest::shell(stubborn)
+        .timeout(Duration::from_secs(2))
+        .build()?;
     let ran = timed(sandbox.exec(call, request)).await;
     let outcome = ran.value?;
     expect(&outcome, ExecStatus::TimedOut)?;
@@ -105,14 +131,23 @@ pub(crate) async fn timeout(call: &Call, stage: &Stage, table: &mut Table) -> Sh
     let look = ExecRequest::argv(["ps", "-eo", "args"]).build()?;
     let after = timed(sandbox.exec(call, look)).await;
     let processes = after.value?;
-    let survivors = processes.stdout_text().lines().filter(|line| line.contains("sleep 30")).count();
+    let survivors = processes
+        .stdout_text()
+        .lines()
+        .filter(|line| line.contains("sleep 30"))
+        .count();
     if survivors > 0 || !outcome.tree_ended {
         return Err(format!("{survivors} processes of the command survived it").into());
     }
     println!("     processes of it that are left: {survivors}; the sandbox runs the next command");
     dispose(call, stage, &key).await?;
     let over = ran.took.saturating_sub(Duration::from_secs(2));
-    table.row("end of the tree after its 2 s", over, "(docker exec cannot end it)", Duration::ZERO);
+    table.row(
+        "end of the tree after its 2 s",
+        over,
+        "(docker exec cannot end it)",
+        Duration::ZERO,
+    );
     Ok(())
 }
 
@@ -146,5 +181,10 @@ fn expect(outcome: &ExecOutcome, status: ExecStatus) -> Shown {
     if outcome.status == status {
         return Ok(());
     }
-    Err(format!("the program ended otherwise ({}): {}", outcome.status, outcome.stderr_text()).into())
+    Err(format!(
+        "the program ended otherwise ({}): {}",
+        outcome.status,
+        outcome.stderr_text()
+    )
+    .into())
 }

@@ -14,7 +14,10 @@ pub(crate) struct Timed<T> {
 pub(crate) async fn timed<T>(future: impl Future<Output = T>) -> Timed<T> {
     let start = tokio::time::Instant::now();
     let value = future.await;
-    Timed { value, took: start.elapsed() }
+    Timed {
+        value,
+        took: start.elapsed(),
+    }
 }
 
 /// Rows of a step, its time, its floor, and the floor's time.
@@ -25,7 +28,8 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn row(&mut self, step: &str, took: Duration, floor: &str, floor_took: Duration) {
-        self.rows.push([step.into(), millis(took), floor.into(), millis(floor_took)]);
+        self.rows
+            .push([step.into(), millis(took), floor.into(), millis(floor_took)]);
     }
 }
 
@@ -41,7 +45,11 @@ impl fmt::Display for Table {
             cells.chain([heads[column].len()]).max().unwrap_or(0)
         };
         let [a, b, c, d] = [width(0), width(1), width(2), width(3)];
-        writeln!(f, "  {:a$}  {:>b$}  {:c$}  {:>d$}", heads[0], heads[1], heads[2], heads[3])?;
+        writeln!(
+            f,
+            "  {:a$}  {:>b$}  {:c$}  {:>d$}",
+            heads[0], heads[1], heads[2], heads[3]
+        )?;
         for [step, took, floor, floor_took] in &self.rows {
             writeln!(f, "  {step:a$}  {took:>b$}  {floor:c$}  {floor_took:>d$}")?;
         }

@@ -1,0 +1,86 @@
+//! Demo and benches: the programs are in `samples` and `tests`; here they get
+//! what they run on.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::cache::Cache;
+use crate::engine::{self, Engine};
+use crate::process::Program;
+use crate::progress::{Steps, say};
+use crate::workspace::{cargo, root};
+use crate::{environment, test};
+
+/// The image that holds one program and nothing else.
+const SCRATCH: &str = "stockade-test/count:1";
+
+/// Sets up everything and shows the main job.
+pub(crate) fn demo() -> Result<()> {
+    let program = [
+        "run",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--package",
+        "stockade-samples",
+    ];
+    run(&cargo().args(program).args(["--bin", "demo"]))
+}
+
+/// Measures what is promised, beside the bare docker commands.
+pub(crate) fn bench() -> Result<()> {
+    let program = [
+        "bench",
+        "--quiet",
+        "--locked",
+        "--package",
+        "stockade-tests",
+        "--bench",
+    ];
+    run(&cargo().args(program).arg("closed"))
+}
+
+fn run(program: &Program) -> Result<()> {
+    let mut steps = Steps::default();
+    let cache = Cache::open()?;
+    let engine = steps.run("engine", || engine::up(&cache))?;
+    steps.run("images", || test::prepare(&cache, &engine))?;
+    steps.run("scratch image", || scratch(&cache, &engine))?;
+    let mut program = program.clone().env("STOCKADE_DEMO_SCRATCH", SCRATCH);
+    for (name, value) in environment::variables(&cache, &engine)? {
+        program = program.env(name, value);
+    }
+    say(format_args!("\n{}", steps.table()));
+    if !program.show()? {
+        bail!("`{program}` failed");
+    }
+    Ok(())
+}
+
+/// A static program of ours, and an image that holds only it.
+fn scratch(cache: &Cache, engine: &Engine) -> Result<()> {
+    let folder = cache.subfolder("scratch")?;
+    let rustc = std::env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
+    let source = root().join("samples/programs/count.rs");
+    Program::new(rustc)
+        .args([
+            "--edition=2024",
+            "-O",
+            "-Ctarget-feature=+crt-static",
+            "-Cstrip=symbols",
+        ])
+        .arg("-o")
+        .arg(folder.join("count"))
+        .arg(source)
+        .read()?;
+    let recipe = "FROM scratch\nCOPY count /count\n";
+    fs::write(folder.join("Dockerfile"), recipe).context("the recipe of the scratch image")?;
+    engine
+        .docker()
+        .args(["build", "--quiet", "--tag", SCRATCH])
+        .arg(folder)
+        .read()
+        .map(drop)
+}
