@@ -4,6 +4,7 @@ mod attacks;
 mod bad_input;
 mod counts;
 mod endings;
+mod engine_restart;
 mod hardening;
 mod images;
 mod limits;

@@ -1,10 +1,11 @@
 //! Standard streams, whatever either side does with them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use stockade::exec::{Background, Stdin};
 use stockade::{ExecRequest, ExecStatus};
 use stockade_tests::engine::{Fixture, call};
+use tokio::time::Instant;
 
 #[tokio::test]
 async fn a_program_without_input_finds_its_end() {

@@ -79,7 +79,7 @@ async fn stopped_children_die_like_others() {
 async fn a_command_ends_alone_and_its_neighbours_run_on() {
     let fixture = Fixture::python().await;
     let neighbour = fixture.exec(ExecRequest::shell("sleep 4; echo alive"));
-    let short = ExecRequest::shell(MARK.to_string()).timeout(Duration::from_secs(1));
+    let short = ExecRequest::shell(MARK).timeout(Duration::from_secs(1));
     let (neighbour, short) = tokio::join!(neighbour, fixture.exec(short));
     assert_eq!(short.status, ExecStatus::TimedOut);
     assert_eq!(neighbour.stdout, "alive\n");
