@@ -23,7 +23,13 @@ fn text(text: &str) -> String {
 
 /// One of each reason.
 fn refusals() -> Vec<Refusal> {
-    let digest = format!("sha256:{}", "0".repeat(64));
+    let mut all = refusals_of_specs();
+    all.extend(refusals_of_engines());
+    all
+}
+
+/// Reasons that a spec alone gives.
+fn refusals_of_specs() -> Vec<Refusal> {
     let files_out = Capabilities::from([Capability::FilesOut]);
     vec![
         Refusal::NoBackend { selected: None },
@@ -100,6 +106,13 @@ fn refusals() -> Vec<Refusal> {
         Refusal::NeverServed {
             what: Never::HostMounts,
         },
+    ]
+}
+
+/// Reasons that an image or an engine gives.
+fn refusals_of_engines() -> Vec<Refusal> {
+    let digest = format!("sha256:{}", "0".repeat(64));
+    vec![
         Refusal::ImageNotFound {
             reference: text("nope:1"),
             detail: text("manifest unknown"),
