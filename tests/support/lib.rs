@@ -1,4 +1,5 @@
 //! What the tiers of tests share.
 
 pub mod engine;
+pub mod faulty;
 pub mod fuzzed;
