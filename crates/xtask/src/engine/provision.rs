@@ -141,7 +141,7 @@ fn client(root: &Path) -> Result<String> {
         "aarch64" => ("lib/ld-linux-aarch64.so.1", "usr/lib/aarch64-linux-gnu"),
         other => bail!("no engine can be provisioned on {other}"),
     };
-    let root = root.display();
+    let root = root.display().to_string().replace('\'', r"'\''");
     Ok(format!(
         "#!/bin/sh\nexec '{root}/{loader}' --argv0 docker --library-path '{root}/{libraries}' \
          '{root}/usr/bin/docker' \"$@\"\n"
