@@ -39,3 +39,7 @@ pub use text::Text;
 /// The version rises when a message changes meaning; a sandbox whose range
 /// does not overlap the host's is drift, never a hang.
 pub const PROTOCOL: message::ProtocolRange = message::ProtocolRange { min: 1, max: 1 };
+
+/// Name of the file that is written last into a runtime volume and holds the
+/// digest of the runtime, as lower-case hex: without it the volume is not whole.
+pub const MARKER: &str = "digest";

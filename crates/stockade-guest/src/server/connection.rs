@@ -1,0 +1,233 @@
+//! One host process that is attached.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, Shutdown};
+use serde::Serialize;
+use stockade_wire::limits::{HEARTBEAT, SILENCE, START_REQUEST};
+use stockade_wire::message::{Goodbye, NotStartedWhy};
+use stockade_wire::{Decoder, Frame, FrameError, Kind, message};
+
+use super::outbound::Outbound;
+use super::{GREETING, PARTING, RunId};
+use crate::poller::{Interest, Source};
+
+/// How much is read at a time, in bytes.
+const CHUNK: usize = 64 * 1024;
+
+/// A relay's end of the channel.
+#[derive(Debug)]
+pub(super) struct Connection {
+    source: Source,
+    decoder: Decoder,
+    pub(super) out: Outbound,
+    phase: Phase,
+    heard: Instant,
+    sent: Instant,
+    /// The host's numbers of its runs.
+    pub(super) runs: BTreeMap<u32, RunId>,
+    /// Start requests of which the last frame has not come yet.
+    partial: BTreeMap<u32, Partial>,
+}
+
+/// Where a connection is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The hello is sent, the welcome has not come.
+    Greeting,
+    Open,
+    /// The goodbye is on its way; nothing more is heard.
+    Parting {
+        since: Instant,
+    },
+}
+
+/// The beginning of a start request.
+#[derive(Debug)]
+enum Partial {
+    Growing(Vec<u8>),
+    /// Nothing is kept of a request that will be refused.
+    Refused(NotStartedWhy),
+}
+
+/// What one read gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Received {
+    Something,
+    Nothing,
+    /// The host is gone.
+    End,
+}
+
+impl Connection {
+    pub(super) fn new(source: Source, now: Instant) -> Self {
+        Self {
+            source,
+            decoder: Decoder::new(),
+            out: Outbound::new(),
+            phase: Phase::Greeting,
+            heard: now,
+            sent: now,
+            runs: BTreeMap::new(),
+            partial: BTreeMap::new(),
+        }
+    }
+
+    /// Whether both sides have agreed on a version.
+    pub(super) fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    pub(super) fn is_parting(&self) -> bool {
+        matches!(self.phase, Phase::Parting { .. })
+    }
+
+    /// Takes note that the host chose a version.
+    pub(super) fn open(&mut self) {
+        self.phase = Phase::Open;
+    }
+
+    /// Says goodbye; the connection ends when the host has closed it, too.
+    pub(super) fn part(&mut self, why: Goodbye, now: Instant) {
+        if self.is_parting() {
+            return;
+        }
+        self.send_json(Kind::Goodbye, 0, &why);
+        self.phase = Phase::Parting { since: now };
+        self.partial.clear();
+    }
+
+    /// Reads once. The frames are then taken with [`Self::next_frame`].
+    pub(super) fn receive(&mut self, now: Instant) -> Received {
+        let buffer = self.decoder.buffer();
+        let before = buffer.len();
+        buffer.resize(before + CHUNK, 0);
+        let (_, room) = buffer.split_at_mut(before);
+        let received = rustix::net::recv(&self.source, room, RecvFlags::DONTWAIT);
+        let length = received.map_or(0, |(_, length)| length);
+        buffer.truncate(before + length);
+        match received {
+            Ok((0, _)) => Received::End,
+            Ok(_) => {
+                self.heard = now;
+                Received::Something
+            }
+            Err(Errno::AGAIN | Errno::INTR | Errno::NOMEM) => Received::Nothing,
+            Err(_) => Received::End,
+        }
+    }
+
+    /// The next whole frame; after a goodbye there are none.
+    pub(super) fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
+        if self.is_parting() {
+            self.decoder = Decoder::new();
+            return Ok(None);
+        }
+        self.decoder.next_frame()
+    }
+
+    pub(super) fn send_json<T: Serialize>(&mut self, kind: Kind, run: u32, message: &T) {
+        // Every message of ours fits in a frame by a wide margin; the hello,
+        // whose size depends on the sandbox, is checked at the start.
+        if let Ok(payload) = message::to_payload(kind, message) {
+            self.out.frame(kind, run, &payload);
+        }
+    }
+
+    /// Adds a part of a start request. `may_grow` says whether there is room
+    /// for that many more bytes of requests.
+    pub(super) fn add_part(&mut self, run: u32, part: &[u8], may_grow: bool) {
+        let partial = self
+            .partial
+            .entry(run)
+            .or_insert_with(|| Partial::Growing(Vec::new()));
+        if let Partial::Growing(request) = partial {
+            if request.len() + part.len() > START_REQUEST {
+                *partial = Partial::Refused(NotStartedWhy::TooLong);
+            } else if may_grow {
+                request.extend_from_slice(part);
+            } else {
+                *partial = Partial::Refused(NotStartedWhy::Busy);
+            }
+        }
+    }
+
+    /// Takes the start request whose last part was just added.
+    pub(super) fn take_request(&mut self, run: u32) -> Result<Vec<u8>, NotStartedWhy> {
+        match self.partial.remove(&run) {
+            Some(Partial::Growing(request)) => Ok(request),
+            Some(Partial::Refused(why)) => Err(why),
+            None => Err(NotStartedWhy::Invalid),
+        }
+    }
+
+    /// Bytes of start requests that are held.
+    pub(super) fn held(&self) -> usize {
+        let held = |partial: &Partial| match partial {
+            Partial::Growing(request) => request.len(),
+            Partial::Refused(_) => 0,
+        };
+        self.partial.values().map(held).sum()
+    }
+
+    /// How many start requests are incomplete.
+    pub(super) fn incomplete(&self) -> usize {
+        self.partial.len()
+    }
+
+    /// Sends what can be sent. False when the host is gone.
+    pub(super) fn flush(&mut self, now: Instant) -> bool {
+        if self.out.is_empty() {
+            return true;
+        }
+        let result = self.out.send(&self.source);
+        if self.out.is_empty() {
+            self.sent = now;
+            if self.is_parting() {
+                // The relay then ends, and with it the connection.
+                let _ = rustix::net::shutdown(&self.source, Shutdown::Write);
+            }
+        }
+        result.is_ok()
+    }
+
+    /// Sets what to be woken for.
+    pub(super) fn watch(&mut self) -> std::io::Result<()> {
+        let interest = Interest::in_either(!self.out.is_full(), !self.out.is_empty());
+        self.source.set_interest(interest)
+    }
+
+    /// When [`Self::expire`] is to be called next.
+    pub(super) fn deadline(&self) -> Instant {
+        match self.phase {
+            Phase::Greeting => self.heard + GREETING,
+            Phase::Open => (self.heard + SILENCE).min(self.sent + HEARTBEAT),
+            Phase::Parting { since } => since + PARTING,
+        }
+    }
+
+    /// Sends a sign of life when one is due. False when the connection is to
+    /// be ended: nothing was heard for too long.
+    pub(super) fn expire(&mut self, now: Instant) -> bool {
+        match self.phase {
+            Phase::Greeting => now < self.heard + GREETING,
+            Phase::Parting { since } => now < since + PARTING,
+            Phase::Open => {
+                if now >= self.sent + HEARTBEAT {
+                    self.out.frame(Kind::Ping, 0, &[]);
+                    self.sent = now;
+                }
+                now < self.heard + SILENCE
+            }
+        }
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.source.as_fd()
+    }
+}
