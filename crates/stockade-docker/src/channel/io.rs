@@ -31,17 +31,16 @@ pub(super) struct Tasks {
 }
 
 /// What the tasks own.
-pub(super) struct Streams<R, W, K> {
+pub(super) struct Streams<R, W> {
     pub(super) from: R,
     pub(super) to: W,
-    pub(super) keep: K,
     pub(super) decoder: Decoder,
     pub(super) queue: mpsc::UnboundedReceiver<Bytes>,
     pub(super) end: watch::Sender<Option<Ended>>,
 }
 
 impl Tasks {
-    pub(super) fn spawn<R, W, K>(streams: Streams<R, W, K>, link: &Arc<Link>) -> Self
+    pub(super) fn spawn<R, W, K>(streams: Streams<R, W>, keep: K, link: &Arc<Link>) -> Self
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
@@ -50,7 +49,6 @@ impl Tasks {
         let Streams {
             mut from,
             to,
-            keep,
             mut decoder,
             queue,
             end,

@@ -82,17 +82,32 @@ impl Channel {
     /// Reads the hello, answers it, and starts the two tasks.
     ///
     /// `keep` lives as long as the stream: what it stands for (a process)
-    /// ends when it is dropped.
+    /// ends when it is dropped. It is given back when nothing comes of it.
     ///
     /// # Errors
     ///
     /// [`Ended`] when the stream ends or is not of this protocol before the
     /// hello is complete. Not bounded in time: callers bound it.
-    pub(crate) async fn open<R, W, K>(mut from: R, to: W, keep: K) -> Result<Self, Ended>
+    pub(crate) async fn open<R, W, K>(from: R, to: W, keep: K) -> Result<Self, (Ended, K)>
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
         K: Send + 'static,
+    {
+        let (link, streams) = match Self::greet(from, to).await {
+            Ok(greeted) => greeted,
+            Err(ended) => return Err((ended, keep)),
+        };
+        let tasks = io::Tasks::spawn(streams, keep, &link);
+        Ok(Self {
+            link,
+            _tasks: Arc::new(tasks),
+        })
+    }
+
+    async fn greet<R, W>(mut from: R, to: W) -> Result<(Arc<Link>, io::Streams<R, W>), Ended>
+    where
+        R: AsyncRead + Unpin,
     {
         let (hello, decoder) = io::read_hello(&mut from).await?;
         let Some(protocol) = hello.protocol.highest_common(stockade_wire::PROTOCOL) else {
@@ -110,23 +125,21 @@ impl Channel {
             runs: Runs::default(),
             ended,
         });
-        let welcome = stockade_wire::message::Welcome { protocol };
-        link.send_json(Kind::Welcome, 0, &welcome)?;
-        let tasks = io::Tasks::spawn(
+        link.send_json(
+            Kind::Welcome,
+            0,
+            &stockade_wire::message::Welcome { protocol },
+        )?;
+        Ok((
+            link,
             io::Streams {
                 from,
                 to,
-                keep,
                 decoder,
                 queue,
                 end,
             },
-            &link,
-        );
-        Ok(Self {
-            link,
-            _tasks: Arc::new(tasks),
-        })
+        ))
     }
 
     /// What the sandbox really has.

@@ -260,7 +260,7 @@ async fn a_guest_of_another_protocol_is_refused_with_its_versions() {
     hello.protocol = stockade_wire::message::ProtocolRange { min: 90, max: 91 };
     guest.send_json(Kind::Hello, 0, &hello).await;
     let (from, to) = tokio::io::split(host);
-    let ended = Channel::open(from, to, ()).await.unwrap_err();
+    let (ended, ()) = Channel::open(from, to, ()).await.unwrap_err();
     assert_eq!(ended, Ended::Protocol("it speaks versions 90 to 91".into()));
 }
 

@@ -13,7 +13,7 @@ use stockade::{Call, Error, Operation, Phase, Result};
 use super::{Asked, Engine, lift, unfit};
 use crate::decide::{Observed, State};
 use crate::names::label;
-use crate::plan::{GUEST, RUNTIME_DIR};
+use crate::plan::GUEST;
 
 /// What became of a create.
 pub(crate) enum Created {
@@ -150,8 +150,7 @@ impl Engine {
     /// Starts a relay to PID 1. That it runs says nothing yet: the hello does.
     pub(crate) async fn attach(&self, call: &Call, id: &str) -> Result<Relay> {
         let id = ContainerId::new(id).map_err(unfit)?;
-        let runtime_dir = format!("--runtime-dir={RUNTIME_DIR}");
-        let verb = ExecStream::new(id, GUEST, ["attach".to_owned(), runtime_dir]);
+        let verb = ExecStream::new(id, GUEST, ["attach"]);
         let bounds = self.bounds(call);
         let opened = call
             .bound(self.inner.docker.open_stream(&bounds, verb))

@@ -5,6 +5,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use docker_driver::StreamControl;
 use stockade::error::{LeftBehindKind, Removal};
 use stockade::{Call, Error, ErrorKind, LeftBehind, Operation, Phase, Refusal};
 use stockade_wire::limits::KILL_BOUND;
@@ -84,14 +85,14 @@ impl Session {
         }
         slot.channel = None;
         let _phase = call.enter(Phase::Channel);
-        let mut last = Ended::Closed;
+        let mut last = String::new();
         for attempt in 0..TRIES {
             if attempt > 0 {
                 self.engine.kill_everything(call, &self.id).await?;
             }
             match self.open(call).await? {
                 Ok(channel) => return self.accept(&mut slot, channel).await,
-                Err(ended) => last = ended,
+                Err(why) => last = why,
             }
             // A relay that ended may mean that the whole sandbox did.
             self.check_running(call).await?;
@@ -155,7 +156,9 @@ impl Session {
         }
     }
 
-    async fn open(&self, call: &Call) -> Result<Result<Channel, Ended>, Error> {
+    /// A new relay and its hello; or why there is none, with what the relay
+    /// wrote to its standard error.
+    async fn open(&self, call: &Call) -> Result<Result<Channel, String>, Error> {
         let relay = self.engine.attach(call, &self.id).await?;
         let opened = timeout(HELLO, Channel::open(relay.from, relay.to, relay.keep));
         let opened = call.bound(opened).await.map_err(|why| {
@@ -163,7 +166,11 @@ impl Session {
                 .phase(Phase::Channel)
                 .build()
         })?;
-        Ok(opened.unwrap_or(Err(Ended::Silent)))
+        Ok(match opened {
+            Ok(Ok(channel)) => Ok(channel),
+            Ok(Err((ended, relay))) => Err(format!("{ended}; {}", last_words(relay).await)),
+            Err(_) => Err(Ended::Silent.to_string()),
+        })
     }
 
     async fn accept(&self, slot: &mut Slot, channel: Channel) -> Result<Channel, Error> {
@@ -209,4 +216,13 @@ impl Slot {
             .clone()
             .filter(|channel| channel.ended().is_none())
     }
+}
+
+/// What a relay that is of no use wrote to its standard error, shortened.
+async fn last_words(mut relay: StreamControl) -> String {
+    relay.kill();
+    let end = relay.wait().await;
+    let said = String::from_utf8_lossy(&end.stderr);
+    let said: String = said.trim().chars().take(300).collect();
+    format!("the relay ended with {}: {said}", end.exit)
 }
