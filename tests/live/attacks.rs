@@ -121,7 +121,7 @@ print('shielded')
 }
 
 #[tokio::test]
-async fn limits_lowered_on_the_guest_runtime_do_not_stop_it() {
+async fn limits_lowered_on_the_guest_runtime_cost_the_guest_and_are_told() {
     let fixture = Fixture::python().await;
     let program = "
 import os, resource
@@ -133,7 +133,17 @@ print('tried')
 ";
     let outcome = fixture.py(program).await;
     assert_eq!(outcome.stdout, "tried\n", "{}", outcome.stderr_text());
-    still_works(&fixture).await;
+    // Commands inherit what was lowered, and PID 1 may not raise it again:
+    // the guest has hurt itself. PID 1 lives, says so, and goes when told.
+    for _ in 0..3 {
+        let outcome = fixture.sh("echo on").await;
+        match outcome.status {
+            ExecStatus::NotStarted(not_started) => {
+                assert_eq!(not_started.why, stockade::exec::NotStartedWhy::Resources);
+            }
+            status => assert_ne!(status, ExecStatus::SupervisorLost, "{outcome:?}"),
+        }
+    }
     fixture.close().await;
 }
 

@@ -57,7 +57,7 @@ async fn the_work_directory_ends_where_it_was_told_to() {
     let size: u64 = full.stdout_text().trim().parse().unwrap();
     assert!(size <= 8 << 20, "{size}");
     let many = fixture
-        .sh("i=0; while : > f$i; do i=$((i+1)); done 2>/dev/null; echo $i")
+        .sh("i=0; while touch f$i; do i=$((i+1)); done 2>/dev/null; echo $i")
         .await;
     let count: u32 = many.stdout_text().trim().parse().unwrap();
     assert!((50..100).contains(&count), "{count}");

@@ -100,16 +100,20 @@ async fn output_is_streamed_while_the_program_runs() {
     let mut process = fixture.sandbox.spawn(&call(), request).await.unwrap();
     let mut stdin = process.take_stdin().unwrap();
     let mut output = process.take_output().unwrap();
-    let first = output.next().await.unwrap();
-    assert_eq!(
-        (first.stream, &first.bytes[..]),
-        (StreamName::Stdout, &b"ask\n"[..])
-    );
+    let mut seen = String::new();
+    while seen != "ask\n" {
+        let chunk = output.next().await.unwrap();
+        assert_eq!(chunk.stream, StreamName::Stdout);
+        seen.push_str(&String::from_utf8_lossy(&chunk.bytes));
+    }
     tokio::io::AsyncWriteExt::write_all(&mut stdin, b"it\n")
         .await
         .unwrap();
-    let second = output.next().await.unwrap();
-    assert_eq!(&second.bytes[..], b"got it\n");
+    while seen != "ask\ngot it\n" {
+        seen.push_str(&String::from_utf8_lossy(
+            &output.next().await.unwrap().bytes,
+        ));
+    }
     assert_eq!(process.wait().await.unwrap().status, ExecStatus::Exited(0));
     fixture.close().await;
 }

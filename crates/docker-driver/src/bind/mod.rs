@@ -55,7 +55,14 @@ pub(crate) async fn bind(config: BindConfig) -> Result<Bound, BindError> {
     let unpinned = client(settings.for_resolving());
     let context = match unpinned.query(&Bounds::patient(), &InspectContext).await {
         Ok(context) => context,
-        Err(error) => return Err(diagnose(&unpinned, &path, &settings, error).await),
+        Err(error) => {
+            // Without any setting of the user: a context that does not exist
+            // keeps docker from saying even what it is.
+            let mut environment = settings.always();
+            environment.push(("DOCKER_CONFIG".into(), folder.config().into()));
+            let identify = client(environment);
+            return Err(diagnose(&identify, &path, &settings, error).await);
+        }
     };
     let endpoint = Endpoint {
         host: context.host.clone(),

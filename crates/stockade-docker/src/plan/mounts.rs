@@ -76,7 +76,8 @@ pub(crate) fn runtime_volume(name: &str) -> Result<Mount, Refusal> {
     let name = VolumeName::new(name).map_err(|_| Refusal::Foreign {
         name: name.to_owned(),
     })?;
-    Ok(Mount::volume(name, path(RUNTIME_DIR)?))
+    let role = Label::new(label::ROLE, "runtime");
+    Ok(Mount::volume(name, path(RUNTIME_DIR)?).labelled(role))
 }
 
 /// A path that the engine cannot mount at is one that nothing can be kept at.

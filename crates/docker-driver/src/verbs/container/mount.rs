@@ -14,6 +14,7 @@ enum Kind {
         name: VolumeName,
         path: ContainerPath,
         read_only: bool,
+        labels: Vec<Label>,
     },
     TmpfsVolume(TmpfsVolume),
     Tmpfs {
@@ -46,13 +47,14 @@ pub struct TmpfsVolume {
 }
 
 impl Mount {
-    /// A named volume, writable. The engine creates it, empty and unlabelled,
-    /// when it does not exist.
+    /// A named volume, writable. The engine creates it, empty, when it does
+    /// not exist.
     pub fn volume(name: VolumeName, path: ContainerPath) -> Self {
         Self(Kind::Volume {
             name,
             path,
             read_only: false,
+            labels: Vec::new(),
         })
     }
 
@@ -65,6 +67,18 @@ impl Mount {
     /// this size in bytes, with these permissions.
     pub fn tmpfs(path: ContainerPath, bytes: u64, mode: u32) -> Self {
         Self(Kind::Tmpfs { path, bytes, mode })
+    }
+
+    /// The same volume with these labels, which count when the engine creates
+    /// it because it does not exist; they change nothing on one that does.
+    #[must_use]
+    pub fn labelled(mut self, added: impl IntoIterator<Item = Label>) -> Self {
+        match &mut self.0 {
+            Kind::Volume { labels, .. } => labels.extend(added),
+            Kind::TmpfsVolume(volume) => volume.labels.extend(added),
+            Kind::Tmpfs { .. } => {}
+        }
+        self
     }
 
     /// The same volume, read-only. A tmpfs stays writable: it has no use
@@ -84,6 +98,7 @@ impl Mount {
                 name,
                 path,
                 read_only,
+                labels,
             } => {
                 let mut fields = vec![
                     "type=volume".to_owned(),
@@ -94,6 +109,7 @@ impl Mount {
                 if *read_only {
                     fields.push("readonly=true".to_owned());
                 }
+                fields.extend(volume_labels(labels));
                 ("mount", quote::csv(&fields))
             }
             Kind::TmpfsVolume(volume) => ("mount", quote::csv(&volume.fields())),
@@ -103,6 +119,10 @@ impl Mount {
             }
         }
     }
+}
+
+fn volume_labels(labels: &[Label]) -> impl Iterator<Item = String> + '_ {
+    labels.iter().map(|label| format!("volume-label={label}"))
 }
 
 impl TmpfsVolume {
@@ -124,11 +144,7 @@ impl TmpfsVolume {
             "volume-opt=device=tmpfs".to_owned(),
             format!("volume-opt=o={options}"),
         ];
-        fields.extend(
-            self.labels
-                .iter()
-                .map(|label| format!("volume-label={label}")),
-        );
+        fields.extend(volume_labels(&self.labels));
         fields
     }
 }
