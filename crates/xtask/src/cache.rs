@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use crate::progress::say;
 
 /// The folders that the cache consists of.
-const FOLDERS: [&str; 4] = ["engine", "images", "data", "logs"];
+const FOLDERS: [&str; 5] = ["engine", "images", "data", "logs", "scratch"];
 
 /// The cache folder.
 #[derive(Clone, Debug)]

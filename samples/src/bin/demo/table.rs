@@ -27,6 +27,12 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// A step for which no bare command does the same.
+    pub(crate) fn row_without_floor(&mut self, step: &str, took: Duration, why: &str) {
+        self.rows
+            .push([step.into(), millis(took), format!("({why})"), "-".into()]);
+    }
+
     pub(crate) fn row(&mut self, step: &str, took: Duration, floor: &str, floor_took: Duration) {
         self.rows
             .push([step.into(), millis(took), floor.into(), millis(floor_took)]);
