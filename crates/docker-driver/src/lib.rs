@@ -11,6 +11,8 @@ mod error;
 mod log;
 mod phrases;
 mod process;
+#[cfg(feature = "stand-in")]
+pub mod stand_in;
 mod stream;
 mod undo;
 mod verb;

@@ -176,6 +176,16 @@ async fn probe(
 /// Tells apart why an engine does not answer. For a socket, the system is
 /// asked; docker's words count only where there is none.
 async fn unreachable(endpoint: &Endpoint, error: CallError) -> BindError {
+    let said = error.kind();
+    if !matches!(
+        said,
+        CallErrorKind::PermissionDenied
+            | CallErrorKind::DaemonUnreachable
+            | CallErrorKind::ConnectionLost
+            | CallErrorKind::Other
+    ) {
+        return BindError::Call(error);
+    }
     let socket = endpoint.host.strip_prefix("unix://");
     let refused = match socket {
         Some(path) => UnixStream::connect(path)
@@ -187,7 +197,7 @@ async fn unreachable(endpoint: &Endpoint, error: CallError) -> BindError {
     let denied = || BindError::PermissionDenied {
         endpoint: endpoint.clone(),
     };
-    match (refused, error.kind()) {
+    match (refused, said) {
         (Some(io::ErrorKind::PermissionDenied), _) => denied(),
         (Some(_), _) => no_daemon(endpoint, Some(error)),
         (None, CallErrorKind::PermissionDenied) => denied(),

@@ -1,0 +1,12 @@
+//! The driver against a docker client that does everything wrong.
+
+#![expect(clippy::unwrap_used, reason = "what a test cannot unwrap has failed it")]
+
+mod binding;
+mod each_verb;
+mod environment;
+mod queue;
+mod streams;
+mod support;
+mod undoing;
+mod verbs;
