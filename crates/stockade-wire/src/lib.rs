@@ -4,7 +4,7 @@
 //! [frames](frame) both ways. Every command in a sandbox shares it: a frame
 //! names the *run* it belongs to, run 0 being the connection itself. Small
 //! structured messages travel as JSON ([`message`]), program input and output
-//! as raw bytes under [credit](credit) per stream, so that one slow reader
+//! as raw bytes under [credit] per stream, so that one slow reader
 //! stalls nobody else.
 //!
 //! This crate does no I/O, and nothing in it trusts the peer: the guest is
