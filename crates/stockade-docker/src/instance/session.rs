@@ -78,7 +78,7 @@ impl Session {
     ///
     /// Cancel safe: a channel that is half open is closed.
     pub(crate) async fn channel(&self, call: &Call) -> Result<Channel, Error> {
-        let mut slot = self.slot.lock().await;
+        let mut slot = self.slot(call).await?;
         self.check_alive()?;
         if let Some(channel) = slot.live() {
             return Ok(channel);
@@ -106,7 +106,7 @@ impl Session {
     /// started, and is proved on a fresh channel. After an error the sandbox
     /// has been given up.
     pub(crate) async fn kill_everything(&self, call: &Call) -> Result<(), Error> {
-        let mut slot = self.slot.lock().await;
+        let mut slot = self.slot(call).await?;
         self.check_alive()?;
         if let Some(channel) = slot.live() {
             let killed = timeout(ANSWER, channel.kill_all()).await;
@@ -154,6 +154,16 @@ impl Session {
                 .detail(removal.to_string())
                 .build(),
         }
+    }
+
+    /// The slot, once whoever opens or kills is done with it.
+    async fn slot(&self, call: &Call) -> Result<tokio::sync::MutexGuard<'_, Slot>, Error> {
+        let slot = call.bound(self.slot.lock()).await;
+        slot.map_err(|why| {
+            Error::interrupted(Operation::Exec, why)
+                .phase(Phase::Channel)
+                .build()
+        })
     }
 
     /// A new relay and its hello; or why there is none, with what the relay
