@@ -6,6 +6,7 @@
 //! the process namespace of the engine's first process, and die with it.
 
 use std::fs::{self, Metadata};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -130,7 +131,8 @@ pub(super) fn clear(home: &Home) -> Result<()> {
 
 /// Sends a signal to a process, if it still exists.
 pub(super) fn send(pid: Pid, signal: Signal) -> Result<()> {
-    match pidfd_open(pid, PidfdFlags::empty()).and_then(|fd| pidfd_send_signal(fd, signal)) {
+    let Some(fd) = open(pid)? else { return Ok(()) };
+    match pidfd_send_signal(fd, signal) {
         Ok(()) | Err(Errno::SRCH) => Ok(()),
         Err(why) => Err(why).with_context(|| format!("signalling process {pid:?}")),
     }
@@ -138,15 +140,23 @@ pub(super) fn send(pid: Pid, signal: Signal) -> Result<()> {
 
 /// Waits until a process has ended, and tells whether it has.
 pub(super) fn wait(pid: Pid, longest: Duration) -> Result<bool> {
-    let fd = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(fd) => fd,
-        Err(Errno::SRCH) => return Ok(true),
-        Err(why) => return Err(why).with_context(|| format!("watching process {pid:?}")),
+    let Some(fd) = open(pid)? else {
+        return Ok(true);
     };
     let mut watched = [PollFd::new(&fd, PollFlags::IN)];
     let longest = Timespec::try_from(longest).context("a time that the kernel can count")?;
     let ready = poll(&mut watched, Some(&longest)).context("waiting for a process")?;
     Ok(ready > 0)
+}
+
+/// A descriptor of a process, or nothing when it is gone.
+fn open(pid: Pid) -> Result<Option<OwnedFd>> {
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(fd) => Ok(Some(fd)),
+        // Older kernels call a number invalid that lives on only as that of a group or a session.
+        Err(Errno::SRCH | Errno::INVAL) => Ok(None),
+        Err(why) => Err(why).with_context(|| format!("watching process {pid:?}")),
+    }
 }
 
 /// Unmounts whatever is mounted below a folder in this mount namespace, deepest first.
