@@ -193,15 +193,28 @@ pub(crate) fn next_signal(signals: BorrowedFd<'_>) -> Option<Received> {
     })
 }
 
-/// Gives a program the signals as a new process expects them: nothing
-/// ignored, nothing blocked.
-pub(crate) fn reset_signals() {
-    // SAFETY: `SIG_DFL` is valid for every signal; those that cannot be set
-    // are refused. The set is initialised before it is used.
-    unsafe {
-        for signal in 1..=libc::SIGRTMAX() {
-            libc::signal(signal, libc::SIG_DFL);
+/// Ignores and handles no signal any more. An ignored one would stay ignored
+/// in every program (the standard library ignores SIGPIPE).
+pub(crate) fn handle_no_signals() {
+    /// Of a signal set as the kernel has it, in bytes.
+    const SET: usize = 8;
+    // All zeros is the default action, with no flags and an empty mask; larger
+    // than the structure of any architecture. Straight to the kernel, since
+    // the C library keeps two signals to itself.
+    let default = [0_u64; 8];
+    for signal in 1..=64 {
+        // SAFETY: the structure is valid for reads; what cannot be set is refused.
+        unsafe {
+            let old = std::ptr::null_mut::<u64>();
+            libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), old, SET);
         }
+    }
+}
+
+/// Blocks no signal any more, as a program expects it.
+pub(crate) fn unblock_signals() {
+    // SAFETY: the set is initialised before it is used.
+    unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());

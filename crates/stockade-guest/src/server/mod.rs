@@ -140,6 +140,7 @@ impl Server {
         let poller = Poller::new().map_err(cannot("wait for events"))?;
         let signals = [libc::SIGCHLD, libc::SIGTERM, libc::SIGUSR1];
         let signals = sys::take_signals(&signals).map_err(cannot("take signals"))?;
+        sys::handle_no_signals();
         let signals = poller.source(signals, Token::Signals.to_bits());
         let listener = Listener::open(&poller, Token::Listener.to_bits());
         Ok(Self {
@@ -392,7 +393,7 @@ impl Server {
 
     /// Commands that wait or live, over all connections.
     fn commands(&self) -> usize {
-        let live = self.runs.values().filter(|run| run.has_processes());
+        let live = self.runs.values().filter(|run| run.is_alive());
         self.queue.len() + live.count()
     }
 

@@ -149,7 +149,13 @@ impl Run {
         }
     }
 
-    /// Whether processes of it may be alive.
+    /// Whether it left the queue, and is not known to be over.
+    pub(super) fn is_alive(&self) -> bool {
+        let live = self.live();
+        self.has_processes() && live.is_some_and(|live| live.finished != Some(0))
+    }
+
+    /// Whether processes are there for it, its supervisor included.
     pub(super) fn has_processes(&self) -> bool {
         self.live().is_some_and(|live| live.supervisor.is_some())
     }

@@ -156,7 +156,7 @@ impl Program {
             return (Step::Descriptors, error.raw_os_error().unwrap_or(0));
         }
         limits.restore(OpenFiles::Program);
-        sys::reset_signals();
+        sys::unblock_signals();
         let entered = rustix::process::chdir(&self.work);
         let entered = entered.and_then(|()| match &self.cwd {
             Some(cwd) => rustix::process::chdir(cwd),

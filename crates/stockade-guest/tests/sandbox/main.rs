@@ -1,0 +1,18 @@
+//! The guest runtime as PID 1 of real namespaces, driven by a real relay.
+//!
+//! Needs root and util-linux (`unshare`, `nsenter`, `setpriv`, `prlimit`); elsewhere each
+//! test says that it was skipped and why. The programs in the sandbox are the
+//! machine's own, run as a user that nobody else is.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod exec;
+mod flow;
+mod hostile;
+mod input;
+mod lifetime;
+mod oneshot;
+mod start;
+mod support;
+mod terminal;
+mod trees;
