@@ -83,10 +83,22 @@ impl Stage {
         match self {
             Self::Fmt => cargo().args(["fmt", "--all", "--check"]),
             Self::Clippy => cargo()
-                .args(["clippy", "--workspace", "--all-targets", "--locked"])
+                .args([
+                    "clippy",
+                    "--workspace",
+                    "--all-targets",
+                    "--locked",
+                    "--keep-going",
+                ])
                 .args(["--", "--deny", "warnings"]),
             Self::Doc => cargo()
-                .args(["doc", "--workspace", "--no-deps", "--locked"])
+                .args([
+                    "doc",
+                    "--workspace",
+                    "--no-deps",
+                    "--locked",
+                    "--keep-going",
+                ])
                 .env("RUSTDOCFLAGS", "--deny warnings"),
             Self::Doctest => cargo().args(["test", "--doc", "--workspace", "--locked"]),
             Self::Tests => cargo().args([

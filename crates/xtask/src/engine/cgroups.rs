@@ -8,6 +8,42 @@ use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal};
 
 use super::leftovers;
+use crate::progress::say;
+
+/// Makes sure that groups below the top can have limits, where version 2 is the only one.
+///
+/// On a host itself this needs nothing. In a container with a view of its own the top holds
+/// processes, and then the kernel lets no group below it have limits: they move into a group.
+pub(super) fn delegate() -> Result<()> {
+    let top = Path::new("/sys/fs/cgroup");
+    let Ok(available) = fs::read_to_string(top.join("cgroup.controllers")) else {
+        return Ok(());
+    };
+    let switch = top.join("cgroup.subtree_control");
+    let enabled = fs::read_to_string(&switch).with_context(|| switch.display().to_string())?;
+    let missing = missing(&available, &enabled);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let enable = || fs::write(&switch, &missing);
+    if enable().is_err_and(|why| why.kind() == ErrorKind::ResourceBusy) {
+        let aside = top.join("stockade-host");
+        say(format_args!(
+            "moving the processes of this container into {}",
+            aside.display()
+        ));
+        fs::create_dir_all(&aside).with_context(|| format!("making {}", aside.display()))?;
+        for pid in fs::read_to_string(top.join("cgroup.procs"))
+            .unwrap_or_default()
+            .lines()
+        {
+            // One that has ended meanwhile cannot be moved, and need not be.
+            let _gone = fs::write(aside.join("cgroup.procs"), pid);
+        }
+        enable().with_context(|| format!("enabling {missing} below {}", top.display()))?;
+    }
+    Ok(())
+}
 
 /// Thaws every process in the groups below `parent`, so that a kill reaches it.
 pub(super) fn thaw(parent: &str) -> Result<()> {
@@ -86,6 +122,19 @@ fn hierarchies(table: &str) -> impl Iterator<Item = PathBuf> {
     })
 }
 
+/// What is to be written for those controllers that limits need and that are not enabled yet.
+fn missing(available: &str, enabled: &str) -> String {
+    const LIMITS: [&str; 5] = ["cpu", "cpuset", "io", "memory", "pids"];
+    let has = |list: &str, name: &str| list.split_whitespace().any(|word| word == name);
+    let missing = LIMITS
+        .iter()
+        .filter(|name| has(available, name) && !has(enabled, name));
+    missing
+        .map(|name| format!("+{name}"))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 fn ignoring_absence(result: std::io::Result<()>) -> std::io::Result<()> {
     match result {
         Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
@@ -96,6 +145,15 @@ fn ignoring_absence(result: std::io::Result<()>) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_limits_need_is_enabled() {
+        assert_eq!(
+            missing("cpu io hugetlb memory pids rdma", "memory pids"),
+            "+cpu +io"
+        );
+        assert_eq!(missing("memory pids", "pids memory"), "");
+    }
 
     #[test]
     fn hierarchies_of_both_versions_are_found() {

@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 
+use super::cgroups;
 use super::find;
 use super::home::Home;
 use super::inside::{PATH, READY};
@@ -52,6 +53,7 @@ pub(super) fn ensure(home: &Home) -> Result<()> {
         }
     }
     leftovers::clear(home)?;
+    cgroups::delegate()?;
     home.prepare()?;
     configure(home, live_restore(home))?;
     let first = start_first(home)?;
