@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use stockade::exec::{AtOutputLimit, StreamName};
+use stockade::exec::AtOutputLimit;
 use stockade::{ExecRequest, ExecStatus};
-use stockade_tests::engine::{Fixture, call};
+use stockade_tests::engine::{Fixture, call, read_until};
+use tokio::io::AsyncWriteExt as _;
 
 #[tokio::test]
 async fn every_byte_value_passes_unchanged_on_both_streams() {
@@ -93,27 +94,14 @@ async fn output_is_streamed_while_the_program_runs() {
     // The second line waits for an answer to the first: without streaming
     // this would never end.
     let program = "print('ask', flush=True); print('got ' + input())";
-    let request = ExecRequest::argv(["python3", "-c", program])
-        .stdin(stockade::Stdin::Piped)
-        .build()
-        .unwrap();
-    let mut process = fixture.sandbox.spawn(&call(), request).await.unwrap();
+    let request = ExecRequest::argv(["python3", "-c", program]).stdin(stockade::Stdin::Piped);
+    let mut process = fixture.spawn(request).await;
     let mut stdin = process.take_stdin().unwrap();
     let mut output = process.take_output().unwrap();
     let mut seen = String::new();
-    while seen != "ask\n" {
-        let chunk = output.next().await.unwrap();
-        assert_eq!(chunk.stream, StreamName::Stdout);
-        seen.push_str(&String::from_utf8_lossy(&chunk.bytes));
-    }
-    tokio::io::AsyncWriteExt::write_all(&mut stdin, b"it\n")
-        .await
-        .unwrap();
-    while seen != "ask\ngot it\n" {
-        seen.push_str(&String::from_utf8_lossy(
-            &output.next().await.unwrap().bytes,
-        ));
-    }
+    read_until(&mut output, &mut seen, "ask\n").await;
+    stdin.write_all(b"it\n").await.unwrap();
+    read_until(&mut output, &mut seen, "ask\ngot it\n").await;
     assert_eq!(process.wait().await.unwrap().status, ExecStatus::Exited(0));
     fixture.close().await;
 }

@@ -1,8 +1,8 @@
 //! A terminal instead of pipes.
 
-use stockade::exec::{Stdin, TtySize};
+use stockade::exec::{ExecBuilder, Stdin, TtySize};
 use stockade::{ExecRequest, ExecStatus};
-use stockade_tests::engine::{Fixture, call};
+use stockade_tests::engine::{Fixture, read_until};
 use tokio::io::AsyncWriteExt as _;
 
 #[tokio::test]
@@ -23,31 +23,14 @@ async fn a_program_sees_a_terminal_of_the_size_that_was_asked_for() {
 #[tokio::test]
 async fn keys_reach_the_program_and_ctrl_c_interrupts_it() {
     let fixture = Fixture::python().await;
-    let size = TtySize {
-        rows: 24,
-        columns: 80,
-    };
     let line = "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.1; done";
-    let request = ExecRequest::shell(line)
-        .tty(Some(size))
-        .stdin(Stdin::Piped)
-        .build()
-        .unwrap();
-    let mut process = fixture.sandbox.spawn(&call(), request).await.unwrap();
+    let mut process = fixture.spawn(on_terminal(line)).await;
     let mut stdin = process.take_stdin().unwrap();
     let mut output = process.take_output().unwrap();
     let mut seen = String::new();
-    while !seen.contains("ready") {
-        seen.push_str(&String::from_utf8_lossy(
-            &output.next().await.unwrap().bytes,
-        ));
-    }
+    read_until(&mut output, &mut seen, "ready").await;
     stdin.write_all(&[3]).await.unwrap();
-    while !seen.contains("caught") {
-        seen.push_str(&String::from_utf8_lossy(
-            &output.next().await.unwrap().bytes,
-        ));
-    }
+    read_until(&mut output, &mut seen, "caught").await;
     assert_eq!(process.wait().await.unwrap().status, ExecStatus::Exited(9));
     fixture.close().await;
 }
@@ -55,24 +38,11 @@ async fn keys_reach_the_program_and_ctrl_c_interrupts_it() {
 #[tokio::test]
 async fn a_resize_reaches_the_program() {
     let fixture = Fixture::python().await;
-    let size = TtySize {
-        rows: 24,
-        columns: 80,
-    };
     let line = "trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.1; done";
-    let request = ExecRequest::shell(line)
-        .tty(Some(size))
-        .stdin(Stdin::Piped)
-        .build()
-        .unwrap();
-    let mut process = fixture.sandbox.spawn(&call(), request).await.unwrap();
+    let mut process = fixture.spawn(on_terminal(line)).await;
     let mut output = process.take_output().unwrap();
     let mut seen = String::new();
-    while !seen.contains("ready") {
-        seen.push_str(&String::from_utf8_lossy(
-            &output.next().await.unwrap().bytes,
-        ));
-    }
+    read_until(&mut output, &mut seen, "ready").await;
     process
         .resize(TtySize {
             rows: 50,
@@ -80,12 +50,15 @@ async fn a_resize_reaches_the_program() {
         })
         .await
         .unwrap();
-    while !seen.contains("50 132") {
-        let Some(chunk) = output.next().await else {
-            panic!("only {seen:?}")
-        };
-        seen.push_str(&String::from_utf8_lossy(&chunk.bytes));
-    }
+    read_until(&mut output, &mut seen, "50 132").await;
     assert_eq!(process.wait().await.unwrap().status, ExecStatus::Exited(0));
     fixture.close().await;
+}
+
+fn on_terminal(line: &str) -> ExecBuilder {
+    let size = TtySize {
+        rows: 24,
+        columns: 80,
+    };
+    ExecRequest::shell(line).tty(Some(size)).stdin(Stdin::Piped)
 }

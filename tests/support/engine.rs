@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use stockade::exec::ExecBuilder;
+use stockade::exec::{ExecBuilder, ProcessOutput};
 use stockade::{
-    Backend as _, Call, ExecOutcome, ExecRequest, Image, IsolationScope, Sandbox, SandboxKey,
-    SandboxSpec, SpecBuilder, Which,
+    Backend as _, Call, ExecOutcome, ExecRequest, Image, IsolationScope, Process, Sandbox,
+    SandboxKey, SandboxSpec, SpecBuilder, Which,
 };
 use stockade_docker::{DockerBackend, DockerConfig};
 
@@ -112,6 +112,15 @@ impl Fixture {
             .expect("the sandbox does its job")
     }
 
+    /// Starts a request.
+    pub async fn spawn(&self, request: ExecBuilder) -> Process {
+        let request = request.build().expect("the request is valid");
+        self.sandbox
+            .spawn(&call(), request)
+            .await
+            .expect("the command starts")
+    }
+
     /// Runs a shell line.
     pub async fn sh(&self, line: &str) -> ExecOutcome {
         self.exec(ExecRequest::shell(line)).await
@@ -139,6 +148,15 @@ impl Fixture {
         assert!(removed.failures.is_empty(), "{:?}", removed.failures);
         drop(self.sandbox);
         self.host.finish().await;
+    }
+}
+
+/// Reads output until all that was seen so far holds a word.
+pub async fn read_until(output: &mut ProcessOutput, seen: &mut String, word: &str) {
+    while !seen.contains(word) {
+        let chunk = output.next().await;
+        let chunk = chunk.unwrap_or_else(|| panic!("{word:?} never came, only {seen:?}"));
+        seen.push_str(&String::from_utf8_lossy(&chunk.bytes));
     }
 }
 
