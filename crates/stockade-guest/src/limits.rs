@@ -4,6 +4,12 @@
 //! every command inherits them. A soft limit is simply put back. A lowered
 //! hard limit stays lowered without privileges; what it hits is then refused,
 //! command by command, and the host decides what the sandbox is still worth.
+//! (Descriptors kept in reserve would not help: the kernel compares the number
+//! of a new descriptor with the limit, whatever is free below.)
+//!
+//! One of them cannot be survived: with a lowered hard `RLIMIT_CPU` the kernel
+//! kills PID 1 when it has used that much. It ends the sandbox and nothing
+//! else, and the host sees it end.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

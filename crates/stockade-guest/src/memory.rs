@@ -9,7 +9,7 @@
 
 /// How much of the stack is made present at the start. Growing it later would
 /// be subject to `RLIMIT_STACK`, and end in a segmentation fault.
-const STACK: usize = 512 * 1024;
+const STACK: usize = 256 * 1024;
 
 /// Touches as much stack as will ever be needed.
 #[inline(never)]

@@ -40,10 +40,10 @@ pub(crate) fn attach(wait: Duration) -> Result<(), String> {
 
 fn connect(wait: Duration) -> io::Result<OwnedFd> {
     let address = server::address()?;
-    let deadline = now() + wait;
+    let start = now();
     let mut pause = SHORTEST_PAUSE;
     loop {
-        let left = deadline.saturating_duration_since(now());
+        let left = wait.saturating_sub(now().duration_since(start));
         let flags = SocketFlags::CLOEXEC;
         let socket =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

@@ -55,6 +55,13 @@ pub(crate) struct Received {
     /// see. Guest code can choose both the code and the sender's pid of a
     /// queued signal (`rt_sigqueueinfo`), but no code of zero or above: that
     /// one the kernel writes.
+    ///
+    /// Not proof against everything: guest code that first uses up the limit
+    /// of pending signals (`RLIMIT_SIGPENDING`) has the kernel drop what it
+    /// knows of the next one, which then looks like this. What it gains is the
+    /// end of its own sandbox's processes. And a signal from outside that
+    /// comes while one from inside is pending is merged with it, and lost: who
+    /// sends it looks at the kill generation, and sends it again.
     pub(crate) from_outside: bool,
 }
 

@@ -37,7 +37,9 @@ pub(super) struct Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// The hello is sent, the welcome has not come.
-    Greeting,
+    Greeting {
+        since: Instant,
+    },
     Open,
     /// The goodbye is on its way; nothing more is heard.
     Parting {
@@ -68,7 +70,7 @@ impl Connection {
             source,
             decoder: Decoder::new(),
             out: Outbound::new(),
-            phase: Phase::Greeting,
+            phase: Phase::Greeting { since: now },
             heard: now,
             sent: now,
             runs: BTreeMap::new(),
@@ -203,7 +205,7 @@ impl Connection {
     /// When [`Self::expire`] is to be called next.
     pub(super) fn deadline(&self) -> Instant {
         match self.phase {
-            Phase::Greeting => self.heard + GREETING,
+            Phase::Greeting { since } => since + GREETING,
             Phase::Open => (self.heard + SILENCE).min(self.sent + HEARTBEAT),
             Phase::Parting { since } => since + PARTING,
         }
@@ -213,7 +215,7 @@ impl Connection {
     /// be ended: nothing was heard for too long.
     pub(super) fn expire(&mut self, now: Instant) -> bool {
         match self.phase {
-            Phase::Greeting => now < self.heard + GREETING,
+            Phase::Greeting { since } => now < since + GREETING,
             Phase::Parting { since } => now < since + PARTING,
             Phase::Open => {
                 if now >= self.sent + HEARTBEAT {

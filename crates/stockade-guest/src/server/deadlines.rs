@@ -20,7 +20,7 @@ impl Server {
         let connections = self.connections.values();
         let connections = connections.map(|connection| connection.deadline());
         let runs = self.runs.values();
-        let runs = runs.flat_map(|run| [run.deadline(), run.pressing(), run.output.deadline()]);
+        let runs = runs.flat_map(|run| [run.deadline(), run.pressing(), run.output.deadline(now)]);
         let others = [
             self.ends_at().map(|(at, _)| at),
             self.strays.deadline(),

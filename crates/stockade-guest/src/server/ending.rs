@@ -54,10 +54,12 @@ impl Server {
                 continue;
             };
             run.owner = None;
-            run.stdin.close();
             if run.settings.background {
+                // What the host still sent is not lost.
+                run.stdin.end();
                 run.output.discard();
             } else {
+                run.stdin.close();
                 run.output.close();
                 self.end(id, Status::Cancelled, now);
             }

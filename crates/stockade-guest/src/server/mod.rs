@@ -347,6 +347,7 @@ impl Server {
         };
         if let Some(owner) = run.owner
             && let Some(connection) = self.connections.get_mut(&owner.connection)
+            && !connection.is_parting()
         {
             loop {
                 let before = connection.out.len();
@@ -386,6 +387,7 @@ impl Server {
         let owner = self.runs.get(&id).and_then(|run| run.owner);
         if let Some(Owner { connection, number }) = owner
             && let Some(connection) = self.connections.get_mut(&connection)
+            && !connection.is_parting()
         {
             connection.out.frame(kind, number, payload);
         }

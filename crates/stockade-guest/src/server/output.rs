@@ -168,12 +168,12 @@ impl Output {
     }
 
     /// When something that is paused goes on.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
         let paused = self.streams.iter().filter_map(|stream| match stream.flow {
             Flow::Discard(until) if stream.source.is_some() => until,
             _ => None,
         });
-        paused.min()
+        paused.filter(|until| *until > now).min()
     }
 }
 
@@ -214,9 +214,13 @@ impl Stream {
         let taken = match out.frame_from(source, most, self.kind, run) {
             Ok(0) => None,
             Ok(taken) => Some(taken),
-            // A pipe that is at its end says so, a terminal that is not says
-            // this, and what it held has then been read.
-            Err(Errno::AGAIN) if self.flow == Flow::Deliver => Some(0),
+            Err(Errno::AGAIN) => {
+                // What a terminal held has been read.
+                if let Flow::Rest(rest) = &mut self.flow {
+                    *rest = 0;
+                }
+                Some(0)
+            }
             Err(Errno::INTR) => Some(0),
             // The end of a terminal is an error (EIO).
             Err(_) => None,
@@ -419,9 +423,12 @@ mod tests {
         assert!(fixture.wakes());
         fixture.output.take(Kind::Stdout, None, now());
         fixture.write(b"y");
-        let until = fixture.output.deadline().unwrap();
-        assert!(fixture.output.is_sent());
-        fixture.output.watch(true, until).unwrap();
-        assert!(fixture.output.streams[0].source.is_some());
+        let now = now();
+        let until = fixture.output.deadline(now).unwrap();
+        assert!(until > now && fixture.output.is_sent());
+        // A pause that is over is nothing to wait for.
+        assert_eq!(fixture.output.deadline(until), None);
+        std::thread::sleep(PAUSE);
+        assert!(fixture.wakes());
     }
 }

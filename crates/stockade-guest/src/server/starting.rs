@@ -76,7 +76,7 @@ impl Server {
     /// Starts what waits, as long as there is a place.
     pub(super) fn start_waiting(&mut self, now: Instant) {
         while self.clearing.is_none() && self.leaving.is_none() {
-            let open = self.runs.len() - self.queue.len();
+            let open = self.runs.len().saturating_sub(self.queue.len());
             let running = self.runs.values().filter(|run| run.has_processes()).count();
             if open >= self.capacity.open || running >= self.capacity.running {
                 return;
@@ -89,7 +89,7 @@ impl Server {
     }
 
     fn start(&mut self, id: RunId, now: Instant) {
-        let others = self.runs.values().any(Run::has_processes);
+        let others = self.runs.values().any(Run::is_alive);
         let Some(run) = self.runs.get_mut(&id) else {
             return;
         };

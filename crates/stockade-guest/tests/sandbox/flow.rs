@@ -131,6 +131,10 @@ fn a_child_that_keeps_the_output_open_delays_nothing() {
         assert_eq!(outcome.exit.left_running, u32::from(background));
         assert_eq!(outcome.exit.tree_ended, !background);
     }
+    // Nor does it keep anybody busy.
+    let before = sandbox.cpu_time();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(sandbox.cpu_time() - before < Duration::from_millis(200));
 }
 
 #[test]

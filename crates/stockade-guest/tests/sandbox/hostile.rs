@@ -5,7 +5,7 @@ use std::time::Duration;
 use stockade_wire::Kind;
 use stockade_wire::message::{NotStartedWhy, Status};
 
-use crate::support::{Sandbox, argv, shell, wait_until};
+use crate::support::{Sandbox, argv, shell, wait_for, wait_until};
 
 #[test]
 fn guest_code_cannot_attach() {
@@ -163,9 +163,12 @@ fn stopping_and_killing_all_that_can_be_reached_spares_the_runtime() {
     client.until_closed();
     let mut client = sandbox.attach();
     client.run(&argv(&["true"])).code();
-    let relay = sandbox.processes();
+    let relay = wait_for(|| match sandbox.processes().as_slice() {
+        [relay] => Some(*relay),
+        _ => None,
+    });
     client.start(&shell("kill -STOP -1"));
-    wait_until(|| relay.iter().all(|pid| state_of(*pid) == "T"));
+    wait_until(|| state_of(relay) == "T");
     let mut client = sandbox.attach();
     client.run(&argv(&["true"])).code();
     assert_eq!(client.kill_all().left, 0);

@@ -89,6 +89,25 @@ fn what_runs_on_a_terminal_ends_in_time_and_with_its_tree() {
     wait_until(|| sandbox.supervisors().is_empty());
 }
 
+#[test]
+fn what_stays_behind_on_a_terminal_is_drained() {
+    let Some(sandbox) = Sandbox::start() else {
+        return;
+    };
+    let mut client = sandbox.attach();
+    let mut request = on_terminal(
+        "trap '' HUP; (sleep 0.2; head -c 500000 /dev/zero; echo >through; sleep 300) & echo hi",
+    );
+    request.background = true;
+    let outcome = client.run(&request);
+    assert_eq!(outcome.text(), "hi\r\n");
+    wait_until(|| {
+        let mut look = shell("test -e through");
+        look.tty = None;
+        matches!(client.run(&look).exit.status, Status::Exited(0))
+    });
+}
+
 fn on_terminal(line: &str) -> Start {
     let mut request = shell(line);
     request.stdin = true;
