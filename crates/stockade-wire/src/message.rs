@@ -45,7 +45,8 @@ pub struct Hello {
     pub limits: LimitsInForce,
     /// Mount points of the sandbox, without the engine's own under /proc, /sys and /dev.
     pub mounts: Vec<MountInForce>,
-    /// Whether any network interface but loopback exists.
+    /// Whether any network interface but loopback is up. (Some kernels put
+    /// tunnels into every namespace that are down, and stay so.)
     pub network: bool,
     /// Whether PID 1 is non-dumpable, so that guest code cannot trace it.
     pub shielded: bool,
@@ -213,8 +214,10 @@ pub struct Exit {
     /// Processes of its tree that were alive when this was sent.
     pub left_running: u32,
     /// The kernel killed a process of this command for want of memory: the
-    /// control group's kill counter rose while it ran, and one of its reaped
-    /// processes died of a SIGKILL that the runtime did not send.
+    /// control group's kill counter rose while it ran, and it was the only
+    /// command at the time, or one of its reaped processes died of a SIGKILL
+    /// that the runtime did not send, or its program exited with 137, which is
+    /// what a shell makes of such a death of its child.
     pub out_of_memory: bool,
     /// Milliseconds from start to end.
     pub wall_ms: u64,
