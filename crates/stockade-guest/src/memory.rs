@@ -26,9 +26,10 @@ mod region {
 
     /// Size of the region in bytes.
     ///
-    /// Three times of what the server holds at most (see [`crate::server`]),
-    /// so that fragments never decide.
-    const SIZE: usize = 96 * 1024 * 1024;
+    /// Twice of what the server holds at most (see [`crate::server`]), so that
+    /// fragments never decide, and enough for a supervisor to read the largest
+    /// request.
+    const SIZE: usize = 64 * 1024 * 1024;
 
     #[global_allocator]
     static MEMORY: TalcLock<RawSpinlock, Claim> = {

@@ -10,9 +10,9 @@
 //!   ([`Server::watch`]), and never kept in step by hand.
 //! - **Everything that is held for somebody is bounded**, because it counts
 //!   against the sandbox's own memory: per connection 320 KiB on the way out
-//!   and 128 KiB on the way in, for at most 16 connections; 256 KiB of
+//!   and 256 KiB on the way in, for at most 16 connections; 256 KiB of
 //!   standard input for each of at most 64 running commands; 8 MiB of requests
-//!   and standard input for all waiting commands together. That is 32 MiB at
+//!   and standard input for all waiting commands together. That is 33 MiB at
 //!   the very most, and under 1 MiB while nobody is slow.
 //!
 //! A failed system call never ends this process: what it was for is refused,

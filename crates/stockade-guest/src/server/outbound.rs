@@ -2,7 +2,6 @@
 
 use std::os::fd::AsFd;
 
-use bytes::{Buf as _, BytesMut};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use stockade_wire::frame::{self, HEADER};
@@ -22,53 +21,58 @@ const PIECE: usize = 4 * 1024;
 
 /// Encoded frames.
 #[derive(Debug)]
-pub(crate) struct Outbound {
-    bytes: BytesMut,
+pub(super) struct Outbound {
+    bytes: Vec<u8>,
+    /// How many of them have been sent.
+    sent: usize,
 }
 
 impl Outbound {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            bytes: BytesMut::with_capacity(FULL),
+            bytes: Vec::with_capacity(FULL),
+            sent: 0,
         }
     }
 
+    /// Bytes that wait.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() - self.sent
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// How many bytes of program output may be added now.
-    pub(crate) fn room(&self) -> usize {
-        let room = ROOM.saturating_sub(self.bytes.len());
+    pub(super) fn room(&self) -> usize {
+        let room = ROOM.saturating_sub(self.len());
         if room < PIECE { 0 } else { room }
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.bytes.len() >= FULL
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
-    /// Bytes that wait.
-    pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
+    pub(super) fn is_full(&self) -> bool {
+        self.len() >= FULL
     }
 
     /// Adds a frame.
-    pub(crate) fn frame(&mut self, kind: Kind, run: u32, payload: &[u8]) {
+    pub(super) fn frame(&mut self, kind: Kind, run: u32, payload: &[u8]) {
+        self.make_room(HEADER + payload.len());
         encode(kind, run, payload, &mut self.bytes);
     }
 
     /// Adds a frame with what one read gives, at most `most` bytes. Nothing is
     /// added when that is nothing. Answers how many bytes were read.
-    pub(crate) fn frame_from(
+    pub(super) fn frame_from(
         &mut self,
         from: impl AsFd,
         most: usize,
         kind: Kind,
         run: u32,
     ) -> rustix::io::Result<usize> {
+        let most = most.min(FRAME_PAYLOAD);
+        self.make_room(HEADER + most);
         let before = self.bytes.len();
-        self.bytes
-            .resize(before + HEADER + most.min(FRAME_PAYLOAD), 0);
+        self.bytes.resize(before + HEADER + most, 0);
         let (_, added) = self.bytes.split_at_mut(before);
         let (mut header, payload) = added.split_at_mut(HEADER);
         let read = rustix::io::read(from, payload);
@@ -87,21 +91,32 @@ impl Outbound {
     /// # Errors
     ///
     /// When the other side is gone.
-    pub(crate) fn send(&mut self, to: impl AsFd) -> rustix::io::Result<()> {
+    pub(super) fn send(&mut self, to: impl AsFd) -> rustix::io::Result<()> {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        while !self.bytes.is_empty() {
-            match rustix::net::send(&to, &self.bytes, flags) {
-                Ok(sent) => self.bytes.advance(sent),
+        while let Some(waiting) = self
+            .bytes
+            .get(self.sent..)
+            .filter(|bytes| !bytes.is_empty())
+        {
+            match rustix::net::send(&to, waiting, flags) {
+                Ok(sent) => self.sent += sent,
                 // No buffers is the kernel's want of memory, which passes.
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
         }
-        // What was sent is in front of what comes: start over, so that the
-        // buffer never grows.
         self.bytes.clear();
+        self.sent = 0;
         Ok(())
+    }
+
+    /// Moves what waits to the front rather than let the buffer grow.
+    fn make_room(&mut self, length: usize) {
+        if self.bytes.len() + length > self.bytes.capacity() {
+            self.bytes.drain(..self.sent);
+            self.sent = 0;
+        }
     }
 }
 
@@ -130,6 +145,26 @@ mod tests {
             assert_eq!(frame.payload, expected);
         }
         assert_eq!(decoder.next_frame(), Ok(None));
+    }
+
+    #[test]
+    fn a_receiver_that_takes_little_at_a_time_does_not_make_the_buffer_grow() {
+        let flags = rustix::net::SocketFlags::NONBLOCK;
+        let family = rustix::net::AddressFamily::UNIX;
+        let kind = rustix::net::SocketType::STREAM;
+        let (ours, theirs) = rustix::net::socketpair(family, kind, flags, None).unwrap();
+        let mut out = Outbound::new();
+        let capacity = out.bytes.capacity();
+        let mut taken = vec![0; 30_000];
+        for _ in 0..500 {
+            while out.room() > 0 {
+                let most = out.room().min(FRAME_PAYLOAD);
+                out.frame(Kind::Stdout, 1, &vec![0; most]);
+            }
+            out.send(&ours).unwrap();
+            rustix::io::read(&theirs, &mut taken).unwrap();
+        }
+        assert_eq!(out.bytes.capacity(), capacity);
     }
 
     #[test]

@@ -202,6 +202,10 @@ fn a_long_request_comes_in_parts_and_one_over_the_bound_is_refused() {
         .collect();
     let outcome = client.run(&argv(&words));
     assert_eq!(why(&outcome.exit.status), NotStartedWhy::TooLong);
+    // As many words as a request can hold, which no kernel takes.
+    let words: Vec<&str> = ["true"].into_iter().chain([""].repeat(340_000)).collect();
+    let outcome = client.run(&argv(&words));
+    assert_eq!(why(&outcome.exit.status), NotStartedWhy::TooLong);
     client.run(&argv(&["true"])).code();
 }
 
