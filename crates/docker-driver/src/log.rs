@@ -50,6 +50,8 @@ pub enum Outcome {
     Stopped,
     /// It said more than its verb may, and was ended.
     OutputTooLarge,
+    /// It asked a person for something, and was ended.
+    Prompted,
 }
 
 impl InvocationLog {
@@ -87,6 +89,7 @@ impl Outcome {
             Some(Ended::TimedOut) => Self::TimedOut,
             Some(Ended::Stopped) => Self::Stopped,
             Some(Ended::OutputTooLarge) => Self::OutputTooLarge,
+            Some(Ended::Prompted) => Self::Prompted,
         }
     }
 }

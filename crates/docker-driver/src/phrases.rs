@@ -1,148 +1,312 @@
 //! Docker's English texts, where text is all there is. The one place that
 //! reads them.
 
-use crate::error::CallErrorKind;
+use crate::error::CallErrorKind as Kind;
 use crate::verb::{Exit, Output};
 
-/// A text that means something, in lower case.
-struct Phrase {
-    /// All of these are in one line.
-    parts: &'static [&'static str],
-    kind: CallErrorKind,
-}
+/// What docker prints before it asks for the credentials of a registry.
+pub(crate) const LOGIN_PROMPT: &str = "Login prior to pull:";
 
-const fn phrase(kind: CallErrorKind, parts: &'static [&'static str]) -> Phrase {
-    Phrase { parts, kind }
-}
-
-/// In the order in which they are tried: what is said of the connection first,
-/// and narrower texts before wider ones.
-const PHRASES: &[Phrase] = &[
-    phrase(
-        CallErrorKind::PermissionDenied,
+/// What it means when one line has all of these, in lower case. They are
+/// tried in this order: what is said of the connection first, and narrower
+/// texts before wider ones.
+const PHRASES: &[(Kind, &[&str])] = &[
+    (
+        Kind::PermissionDenied,
         &["permission denied while trying to connect"],
     ),
-    phrase(
-        CallErrorKind::DaemonUnreachable,
+    (
+        Kind::DaemonUnreachable,
         &["cannot connect to the docker daemon"],
     ),
-    phrase(
-        CallErrorKind::DaemonUnreachable,
+    (
+        Kind::DaemonUnreachable,
         &["failed to connect to the docker api"],
     ),
-    phrase(CallErrorKind::ConnectionLost, &["error during connect"]),
-    phrase(
-        CallErrorKind::ConnectionLost,
-        &["error waiting for container", "eof"],
-    ),
-    phrase(CallErrorKind::ConnectionLost, &["unexpected eof"]),
-    phrase(
-        CallErrorKind::NoSuchContext,
-        &["context", "context not found"],
-    ),
-    phrase(CallErrorKind::OptionUnknown, &["unknown flag: "]),
-    phrase(CallErrorKind::OptionUnknown, &["unknown command: "]),
-    phrase(
-        CallErrorKind::NameConflict,
+    (Kind::ConnectionLost, &["error during connect"]),
+    (Kind::ConnectionLost, &["unexpected eof"]),
+    (Kind::NoSuchContext, &["context \"", "context not found"]),
+    (Kind::NoSuchContext, &["context \"", "does not exist"]),
+    (Kind::OptionUnknown, &["unknown flag: "]),
+    (Kind::OptionUnknown, &["unknown command: "]),
+    (Kind::OptionUnknown, &["is not a docker command"]),
+    (
+        Kind::NameConflict,
         &["the container name", "is already in use by container"],
     ),
-    phrase(
-        CallErrorKind::PlatformMismatch,
+    (
+        Kind::PlatformMismatch,
         &["does not match the specified platform"],
     ),
-    phrase(
-        CallErrorKind::PlatformMismatch,
+    (
+        Kind::PlatformMismatch,
         &["does not provide the specified platform"],
     ),
-    phrase(
-        CallErrorKind::PlatformMismatch,
-        &["no matching manifest for"],
+    (Kind::PlatformMismatch, &["no matching manifest for"]),
+    (Kind::NoSuchImage, &["no such image"]),
+    (Kind::NotInRegistry, &["manifest unknown"]),
+    (Kind::NotInRegistry, &["manifest for", "not found"]),
+    (Kind::NotInRegistry, &["pull access denied"]),
+    (
+        Kind::NotInRegistry,
+        &["failed to resolve reference", ": not found"],
     ),
-    phrase(CallErrorKind::NoSuchImage, &["no such image"]),
-    phrase(CallErrorKind::NotInRegistry, &["manifest", "not found"]),
-    phrase(CallErrorKind::NotInRegistry, &["manifest unknown"]),
-    phrase(CallErrorKind::NotInRegistry, &["pull access denied"]),
-    phrase(CallErrorKind::RegistryDenied, &["unauthorized"]),
-    phrase(
-        CallErrorKind::RegistryDenied,
-        &["no basic auth credentials"],
+    (
+        Kind::RegistryDenied,
+        &["error response from daemon: denied"],
     ),
-    phrase(
-        CallErrorKind::RegistryDenied,
-        &["error getting credentials"],
+    (Kind::RegistryDenied, &["unauthorized"]),
+    (Kind::RegistryDenied, &["no basic auth credentials"]),
+    (
+        Kind::RegistryDenied,
+        &["cannot perform an interactive login"],
     ),
-    phrase(CallErrorKind::DiskFull, &["no space left on device"]),
-    phrase(
-        CallErrorKind::RegistryUnreachable,
-        &["get \"http", "dial tcp"],
+    (Kind::RegistryDenied, &["error getting credentials"]),
+    (Kind::DiskFull, &["no space left on device"]),
+    (Kind::RegistryUnreachable, &["get \"http", "dial tcp"]),
+    (
+        Kind::RegistryUnreachable,
+        &["get \"http", "client.timeout exceeded"],
     ),
-    phrase(
-        CallErrorKind::RegistryUnreachable,
-        &["failed to do request"],
+    (Kind::RegistryUnreachable, &["failed to resolve reference"]),
+    (Kind::UserNotFound, &["unable to find user"]),
+    (Kind::UserNotFound, &["unable to find group"]),
+    (
+        Kind::ProgramNotExecutable,
+        &["exec: \"", "permission denied"],
     ),
-    phrase(
-        CallErrorKind::RegistryUnreachable,
-        &["failed to resolve reference"],
+    (Kind::ProgramNotExecutable, &["exec format error"]),
+    (
+        Kind::ProgramNotFound,
+        &["exec: \"", "executable file not found"],
     ),
-    phrase(
-        CallErrorKind::RegistryUnreachable,
-        &["client.timeout exceeded"],
+    (
+        Kind::ProgramNotFound,
+        &["exec: \"", "no such file or directory"],
     ),
-    phrase(CallErrorKind::UserNotFound, &["unable to find user"]),
-    phrase(CallErrorKind::UserNotFound, &["unable to find group"]),
-    phrase(
-        CallErrorKind::ProgramNotExecutable,
-        &["exec", "permission denied"],
-    ),
-    phrase(CallErrorKind::ProgramNotExecutable, &["exec format error"]),
-    phrase(
-        CallErrorKind::ProgramNotExecutable,
-        &["exec", "is a directory"],
-    ),
-    phrase(
-        CallErrorKind::ProgramNotFound,
-        &["exec", "executable file not found"],
-    ),
-    phrase(
-        CallErrorKind::ProgramNotFound,
-        &["exec", "no such file or directory"],
-    ),
-    phrase(CallErrorKind::ProgramNotFound, &["exec", "not a directory"]),
-    phrase(
-        CallErrorKind::BeingRemoved,
+    (Kind::ProgramNotFound, &["exec: \"", "not a directory"]),
+    (
+        Kind::BeingRemoved,
         &["removal of container", "is already in progress"],
     ),
-    phrase(
-        CallErrorKind::BeingRemoved,
-        &["container is marked for removal"],
-    ),
-    phrase(CallErrorKind::NotPaused, &["is not paused"]),
-    phrase(CallErrorKind::Paused, &["is already paused"]),
-    phrase(CallErrorKind::Paused, &["is paused"]),
-    phrase(CallErrorKind::NotRunning, &["is not running"]),
-    phrase(CallErrorKind::VolumeInUse, &["remove ", "volume is in use"]),
-    phrase(CallErrorKind::NoSuchVolume, &["no such volume"]),
-    phrase(CallErrorKind::NoSuchContainer, &["no such container"]),
-    phrase(CallErrorKind::NoSuchContainer, &["no such object"]),
+    (Kind::BeingRemoved, &["container is marked for removal"]),
+    (Kind::NotPaused, &["is not paused"]),
+    (Kind::Paused, &["is already paused"]),
+    (Kind::Paused, &["is paused"]),
+    (Kind::NotRunning, &["is not running"]),
+    (Kind::VolumeInUse, &["volume is in use"]),
+    (Kind::NoSuchVolume, &["no such volume"]),
+    (Kind::NoSuchContainer, &["no such container"]),
+    (Kind::NoSuchContainer, &["no such object"]),
 ];
 
 /// What docker says to be wrong.
-pub(crate) fn classify(output: &Output) -> CallErrorKind {
+pub(crate) fn classify(output: &Output) -> Kind {
     let text = String::from_utf8_lossy(&output.stderr).to_lowercase();
-    let says = |phrase: &&Phrase| {
-        text.lines()
-            .any(|line| phrase.parts.iter().all(|part| line.contains(part)))
-    };
-    PHRASES
-        .iter()
-        .find(says)
-        .map_or(CallErrorKind::Other, |phrase| phrase.kind)
+    let said = PHRASES.iter().find(|(_, parts)| says(&text, parts));
+    said.map_or(Kind::Other, |(kind, _)| *kind)
 }
 
 /// Whether a `docker run` that ended like this failed itself, and not the
 /// program that it ran: a program can end with the same codes.
 pub(crate) fn is_dockers_own(output: &Output) -> bool {
-    let said = |line: &[u8]| line.starts_with(b"docker: ") || line.starts_with(b"unknown flag: ");
-    matches!(output.exit, Exit::Code(1 | 125..=127))
-        && output.stderr.split(|byte| *byte == b'\n').any(said)
+    let mut lines = output.stderr.split(|byte| *byte == b'\n');
+    let is_code = matches!(output.exit, Exit::Code(125..=127));
+    is_code && lines.any(|line| line.starts_with(b"docker: "))
+}
+
+fn says(text: &str, parts: &[&str]) -> bool {
+    text.lines()
+        .any(|line| parts.iter().all(|part| line.contains(part)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// What was seen, by the versions of client and engine. Each begins with
+    /// `== Kind: what was done` and `exit code`; standard error follows.
+    const SEEN: [(&str, &str); 4] = [
+        (
+            "28.2.2 on 28.5.2",
+            include_str!("../tests/golden/phrases/client-28.2.2-engine-28.5.2.txt"),
+        ),
+        (
+            "28.2.2 on 20.10.24",
+            include_str!("../tests/golden/phrases/client-28.2.2-engine-20.10.24.txt"),
+        ),
+        (
+            "20.10.24 on 28.5.2",
+            include_str!("../tests/golden/phrases/client-20.10.24-engine-28.5.2.txt"),
+        ),
+        (
+            "20.10.24 on 20.10.24",
+            include_str!("../tests/golden/phrases/client-20.10.24-engine-20.10.24.txt"),
+        ),
+    ];
+
+    /// What needs a full disk, a race, a public registry or another version,
+    /// as the sources of the client and the engine have it.
+    const FROM_SOURCES: &[(Kind, &str)] = &[
+        (
+            Kind::DaemonUnreachable,
+            "failed to connect to the docker API at unix:///var/run/docker.sock; check if the path is correct and if the daemon is running: dial unix /var/run/docker.sock: connect: no such file or directory",
+        ),
+        (
+            Kind::PermissionDenied,
+            "permission denied while trying to connect to the docker API at unix:///var/run/docker.sock",
+        ),
+        (Kind::ConnectionLost, "docker: unexpected EOF"),
+        (
+            Kind::PlatformMismatch,
+            "Error response from daemon: image with reference example/image:1 was found but does not provide the specified platform (linux/arm64)",
+        ),
+        (
+            Kind::PlatformMismatch,
+            "Error response from daemon: no matching manifest for linux/arm64/v8 in the manifest list entries: not found",
+        ),
+        (
+            Kind::NotInRegistry,
+            "Error response from daemon: manifest for example/image:2 not found: manifest unknown: manifest unknown",
+        ),
+        (
+            Kind::NotInRegistry,
+            "Error response from daemon: manifest for example/image:2 not found",
+        ),
+        (
+            Kind::NotInRegistry,
+            "Error response from daemon: pull access denied for example/image, repository does not exist or may require 'docker login': denied: requested access to the resource is denied",
+        ),
+        (
+            Kind::NotInRegistry,
+            "Error response from daemon: failed to resolve reference \"registry.example/image:2\": registry.example/image:2: not found",
+        ),
+        (
+            Kind::RegistryUnreachable,
+            "Error response from daemon: failed to resolve reference \"registry.example/image:1\": failed to do request: Head \"https://registry.example/v2/\": dial tcp: lookup registry.example: no such host",
+        ),
+        (
+            Kind::RegistryUnreachable,
+            "Error response from daemon: Get \"https://registry-1.docker.io/v2/\": net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)",
+        ),
+        (
+            Kind::RegistryDenied,
+            "Error response from daemon: Head \"https://registry.example/v2/image/manifests/1\": no basic auth credentials",
+        ),
+        (
+            Kind::RegistryDenied,
+            "error getting credentials - err: exec: \"docker-credential-pass\": executable file not found in $PATH, out: ``",
+        ),
+        (
+            Kind::DiskFull,
+            "docker: Error response from daemon: mkdir /var/lib/docker/overlay2/abc: no space left on device.",
+        ),
+        (
+            Kind::BeingRemoved,
+            "Error response from daemon: removal of container abc is already in progress",
+        ),
+        (
+            Kind::BeingRemoved,
+            "Error response from daemon: container is marked for removal and cannot be started",
+        ),
+        (
+            Kind::ProgramNotExecutable,
+            "docker: Error response from daemon: exec format error: unknown.",
+        ),
+        (
+            Kind::ProgramNotFound,
+            "docker: Error response from daemon: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: \"/a/b\": stat /a/b: not a directory: unknown.",
+        ),
+    ];
+
+    fn failed(stderr: &str, code: i32) -> Output {
+        Output {
+            exit: Exit::Code(code),
+            stdout: bytes::Bytes::new(),
+            stderr: stderr.as_bytes().to_vec().into(),
+            made: None,
+        }
+    }
+
+    /// Kind, what was done, and how it ended.
+    fn sections(text: &str) -> Vec<(&str, &str, Output)> {
+        let section = |section| {
+            let (title, rest): (&str, &str) = str::split_once(section, '\n').unwrap();
+            let (kind, done) = title.split_once(": ").unwrap();
+            let (exit, stderr) = rest.split_once('\n').unwrap();
+            let code = exit.strip_prefix("exit ").unwrap().parse().unwrap();
+            (kind, done, failed(stderr, code))
+        };
+        text.split("== ").skip(1).map(section).collect()
+    }
+
+    #[test]
+    fn every_text_that_was_seen_is_told_by_its_kind() {
+        for (versions, text) in SEEN {
+            let sections = sections(text);
+            assert!(sections.len() > 40, "{versions}: {}", sections.len());
+            for (kind, done, output) in sections {
+                let told = format!("{:?}", classify(&output));
+                assert_eq!(told, kind, "{versions}, {done}: {output:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_text_of_the_sources_is_told_by_its_kind() {
+        for (kind, text) in FROM_SOURCES {
+            assert_eq!(classify(&failed(text, 1)), *kind, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_phrase_is_the_one_that_tells_some_text() {
+        let mut telling = BTreeSet::new();
+        let mut tell = |text: &str| {
+            let text = text.to_lowercase();
+            telling.extend(PHRASES.iter().position(|(_, parts)| says(&text, parts)));
+        };
+        for (_, text) in SEEN {
+            for (_, _, output) in sections(text) {
+                tell(&String::from_utf8_lossy(&output.stderr));
+            }
+        }
+        FROM_SOURCES.iter().for_each(|(_, text)| tell(text));
+        let idle: Vec<_> = (0..PHRASES.len())
+            .filter(|at| !telling.contains(at))
+            .map(|at| PHRASES[at])
+            .collect();
+        assert!(idle.is_empty(), "{idle:?}");
+    }
+
+    #[test]
+    fn a_run_that_docker_itself_failed_at_is_told_from_a_program_that_ended_the_same() {
+        for (versions, text) in SEEN {
+            for (kind, done, output) in sections(text) {
+                if done.starts_with("run") {
+                    assert!(is_dockers_own(&output), "{versions}, {kind}: {output:?}");
+                }
+            }
+        }
+        for (stderr, code) in [
+            ("", 125),
+            ("docker is great\n", 126),
+            ("docker: no such thing\n", 1),
+        ] {
+            assert!(!is_dockers_own(&failed(stderr, code)), "{stderr:?} {code}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_nobody_knows_is_other() {
+        for text in [
+            "",
+            "\u{fffd}",
+            "Error response from daemon: the engine has hiccups",
+        ] {
+            assert_eq!(classify(&failed(text, 1)), Kind::Other);
+        }
+    }
 }

@@ -71,6 +71,13 @@ pub trait Verb: Send + Sync + 'static {
     fn progress(&self) -> Option<&LineSink> {
         None
     }
+
+    /// The line with which docker asks a person for something that nobody is
+    /// there to give; it ends the call. Only seen by verbs with
+    /// [`progress`](Self::progress).
+    fn prompt(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// A verb that changes nothing that would have to be undone. Its process is

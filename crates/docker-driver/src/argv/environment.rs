@@ -214,3 +214,91 @@ fn unfit_for_file(name: &str, value: &str) -> Option<&'static str> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn road(name: &str, value: &str) -> Road {
+        EnvVar::new(name, value).unwrap().road()
+    }
+
+    #[test]
+    fn a_value_that_is_plain_bytes_goes_by_the_clients_environment() {
+        for value in [
+            "",
+            "x",
+            "a=b",
+            "'\"$x`",
+            " lead and trail ",
+            "two\nlines\r",
+            "\u{e9}",
+        ] {
+            assert_eq!(road("TOKEN", value), Road::Client, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_the_client_or_its_children_read_goes_by_a_file() {
+        let own = "PATH HOME DOCKER_HOST docker_config HTTP_PROXY https_proxy No_Proxy SSH_AUTH_SOCK \
+                   LD_PRELOAD GODEBUG SSL_CERT_FILE XDG_RUNTIME_DIR TMPDIR BUILDKIT_HOST TERM LC_ALL";
+        for name in own.split_whitespace() {
+            assert_eq!(road(name, "x"), Road::File, "{name}");
+        }
+        for name in [
+            "DOCKERHOST",
+            "MY_PATH",
+            "GITLAB_TOKEN",
+            "PYTHONPATH",
+            "A.b-c d",
+        ] {
+            assert_eq!(road(name, "x"), Road::Client, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_no_environment_can_hold_is_refused_by_name_and_without_its_value() {
+        let refused = [
+            (EnvVar::new("", "v4lue"), InvalidEnvVar::EmptyName),
+            (
+                EnvVar::new("A=B", "v4lue"),
+                InvalidEnvVar::BadName { name: "A=B".into() },
+            ),
+            (
+                EnvVar::new("A\0", "v4lue"),
+                InvalidEnvVar::BadName { name: "A\0".into() },
+            ),
+            (
+                EnvVar::new("A", "v4lue\0"),
+                InvalidEnvVar::NulInValue { name: "A".into() },
+            ),
+        ];
+        for (result, expected) in refused {
+            let error = result.unwrap_err();
+            assert_eq!(error, expected);
+            assert!(!error.to_string().contains("v4lue"));
+        }
+    }
+
+    #[test]
+    fn what_only_a_file_may_carry_and_a_file_cannot_is_refused() {
+        let long = "x".repeat(64 * 1024);
+        for value in ["a\nb", "\n", "ends\r", &long] {
+            let error = EnvVar::new("PATH", value).unwrap_err();
+            assert!(matches!(&error, InvalidEnvVar::UnfitForFile { name, .. } if name == "PATH"));
+            assert!(EnvVar::new("TOKEN", value).is_ok());
+        }
+        assert!(EnvVar::new("PATH", &long["PATH=".len() + 2..]).is_ok());
+        assert!(EnvVar::new("DOCKER_A B", "x").is_err());
+    }
+
+    #[test]
+    fn a_secret_is_shown_nowhere() {
+        let variable = EnvVar::new("A", "v4lue").unwrap();
+        assert_eq!(
+            format!("{variable:?}"),
+            "EnvVar { name: \"A\", value: (secret) }"
+        );
+        assert_eq!(variable.value().reveal(), "v4lue");
+    }
+}

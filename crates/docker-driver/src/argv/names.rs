@@ -275,3 +275,95 @@ fn printable(text: &str) -> Result<(), &'static str> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_objects_are_those_that_the_engine_takes() {
+        for name in ["ab", "a1", "0-a", "stockade-0123456789ab", "A.b_c-d"] {
+            assert!(ContainerName::new(name).is_ok(), "{name}");
+        }
+        let long = "a".repeat(256);
+        for name in [
+            "", "a", "-ab", "_ab", ".ab", "a b", "a/b", "a=b", "\u{e9}a", "ab\n", "ab\0", &long,
+        ] {
+            assert!(ContainerName::new(name).is_err(), "{name:?}");
+            assert!(VolumeName::new(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_full_or_none() {
+        let id = "0123456789abcdef".repeat(4);
+        assert!(ContainerId::new(id.as_str()).is_ok());
+        for wrong in [
+            "",
+            "0123456789ab",
+            &id[1..],
+            &id.to_uppercase(),
+            &format!("{id}0"),
+            &format!("{id}\n"),
+        ] {
+            assert!(ContainerId::new(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn an_image_is_one_harmless_word() {
+        for image in ["a", "registry.example:5000/a/b:1@sha256:00", "sha256:00"] {
+            assert!(ImageRef::new(image).is_ok(), "{image}");
+        }
+        for image in [
+            "",
+            "-a",
+            "--privileged",
+            "a b",
+            "a\tb",
+            "a\n",
+            "a\u{a0}b",
+            "a\0",
+        ] {
+            assert!(ImageRef::new(image).is_err(), "{image:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_absolute_and_printable() {
+        assert!(ContainerPath::new("/a b/\u{e9},:").is_ok());
+        for path in [
+            "",
+            "a",
+            "./a",
+            "-",
+            "/a\nb",
+            "/a\0",
+            &format!("/{}", "a".repeat(5000)),
+        ] {
+            assert!(ContainerPath::new(path).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_label_has_a_key_without_an_equals_sign_and_any_printable_value() {
+        assert!(Label::new("a.b/c", "x = \"y\", z").is_ok());
+        assert!(Label::new("a", "").is_ok());
+        for (key, value) in [
+            ("", "x"),
+            ("a=b", "x"),
+            ("-a", "x"),
+            ("a b", "x"),
+            ("a", "x\ny"),
+        ] {
+            assert!(Label::new(key, value).is_err(), "{key:?} {value:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_quotes_a_bounded_part() {
+        let error = ContainerName::new("\u{7}".repeat(100_000)).unwrap_err();
+        assert!(error.to_string().len() < 600);
+        assert_eq!(error.what(), "container name");
+    }
+}

@@ -115,5 +115,7 @@ fn kind_of(ended: Ended) -> CallErrorKind {
         Ended::TimedOut => CallErrorKind::TimedOut,
         Ended::Stopped => CallErrorKind::Cancelled,
         Ended::OutputTooLarge => CallErrorKind::OutputTooLarge,
+        // The only thing that it asks for is a login.
+        Ended::Prompted => CallErrorKind::RegistryDenied,
     }
 }

@@ -24,7 +24,7 @@ use crate::bind::{BindConfig, PrivateFolder, Timeouts};
 use crate::bounds::Bounds;
 use crate::error::{CallError, CallErrorKind, Called};
 use crate::log::{Invocation, InvocationLog, Outcome};
-use crate::process::{Fate, Finished, Limits, Lines, Process, Program, Sink, Start, supervise};
+use crate::process::{Fate, Finished, Limits, Process, Program, Sink, Start, supervise};
 use crate::undo::FailedUndo;
 use crate::verb::{Input, LineSink, Query, Verb};
 
@@ -61,6 +61,7 @@ struct Request {
     timeout: Duration,
     stdout_limit: usize,
     progress: Option<LineSink>,
+    prompt: Option<&'static str>,
 }
 
 /// A call whose process was reaped.
@@ -140,6 +141,7 @@ impl Client {
             timeout: self.0.timeouts.of(verb.timeout_class()),
             stdout_limit: verb.stdout_limit(),
             progress: verb.progress().cloned(),
+            prompt: verb.prompt(),
         }
     }
 
@@ -171,17 +173,16 @@ impl Client {
         let files = CallFiles::make(self.0.folder.calls(), &request.argv).await?;
         let stdin = !matches!(request.input, Input::Nothing);
         let process = self.start(request.verb, &request.argv, &files, stdin, fate)?;
-        let overflow = CancellationToken::new();
         let sink = match request.progress {
-            Some(progress) => Sink::Told(Lines::new(), progress),
-            None => Sink::whole(request.stdout_limit, overflow.clone()),
+            Some(progress) => Sink::told(progress, request.prompt),
+            None => Sink::whole(request.stdout_limit),
         };
         let limits = Limits {
             timeout: request.timeout,
             grace: self.0.timeouts.grace,
             leak: self.0.timeouts.leak,
         };
-        let finished = supervise(process, request.input, sink, overflow, limits, stop).await?;
+        let finished = supervise(process, request.input, sink, limits, stop).await?;
         self.0.log.ended(Invocation {
             verb: request.verb,
             queued: slot.queued,

@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use tokio_util::codec::{AnyDelimiterCodec, Decoder as _};
 use tokio_util::sync::CancellationToken;
 
+use super::Ended;
 use crate::verb::LineSink;
 
 /// Most bytes of standard error that are kept: the last 64 KiB.
@@ -12,50 +13,90 @@ const TAIL: usize = 64 * 1024;
 /// Longest line that is told of.
 const LONGEST_LINE: usize = 8 * 1024;
 
-/// Where standard output goes.
-pub(crate) enum Sink {
-    /// Is kept whole, up to a limit.
-    Whole {
-        kept: BytesMut,
-        limit: usize,
-        overflow: CancellationToken,
+/// Where standard output goes, and what is objected to in it.
+pub(crate) struct Sink {
+    kept: Kept,
+    objects: CancellationToken,
+    objection: Option<Ended>,
+}
+
+enum Kept {
+    /// All of it, up to a limit.
+    Whole { bytes: BytesMut, limit: usize },
+    /// Nothing: it is told line by line, unless a line is this one.
+    Told {
+        lines: Lines,
+        sink: LineSink,
+        prompt: Option<&'static str>,
     },
-    /// Is told line by line, and not kept.
-    Told(Lines, LineSink),
 }
 
 impl Sink {
-    /// Keeps up to `limit` bytes, and cancels `overflow` on more.
-    pub(crate) fn whole(limit: usize, overflow: CancellationToken) -> Self {
-        Self::Whole {
-            kept: BytesMut::new(),
-            limit,
-            overflow,
+    /// Keeps everything. More than `limit` bytes are objected to.
+    pub(crate) fn whole(limit: usize) -> Self {
+        let bytes = BytesMut::new();
+        Self::new(Kept::Whole { bytes, limit })
+    }
+
+    /// Tells of each line. The line `prompt` is objected to.
+    pub(crate) fn told(sink: LineSink, prompt: Option<&'static str>) -> Self {
+        let lines = Lines::new();
+        Self::new(Kept::Told {
+            lines,
+            sink,
+            prompt,
+        })
+    }
+
+    fn new(kept: Kept) -> Self {
+        Self {
+            kept,
+            objects: CancellationToken::new(),
+            objection: None,
         }
     }
 
-    pub(crate) fn take(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Whole {
-                kept,
-                limit,
-                overflow,
-            } => {
-                let room = limit.saturating_sub(kept.len());
-                if bytes.len() > room {
-                    overflow.cancel();
-                }
-                kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    /// Cancelled at the first objection.
+    pub(crate) fn objects(&self) -> CancellationToken {
+        self.objects.clone()
+    }
+
+    /// What was objected to.
+    pub(crate) fn objection(&self) -> Option<Ended> {
+        self.objection
+    }
+
+    pub(crate) fn take(&mut self, new: &[u8]) {
+        let objection = match &mut self.kept {
+            Kept::Whole { bytes, limit } => {
+                let room = limit.saturating_sub(bytes.len());
+                bytes.extend_from_slice(&new[..new.len().min(room)]);
+                (new.len() > room).then_some(Ended::OutputTooLarge)
             }
-            Self::Told(lines, sink) => lines.take(bytes, |line| sink.tell(line)),
+            Kept::Told {
+                lines,
+                sink,
+                prompt,
+            } => {
+                let mut prompted = false;
+                lines.take(new, |line| match *prompt {
+                    Some(prompt) if line == prompt => prompted = true,
+                    _ => sink.tell(line),
+                });
+                prompted.then_some(Ended::Prompted)
+            }
+        };
+        if let Some(objection) = objection {
+            self.objection.get_or_insert(objection);
+            self.objects.cancel();
         }
     }
 
     /// What was kept.
     pub(crate) fn finish(self) -> Bytes {
-        match self {
-            Self::Whole { kept, .. } => kept.freeze(),
-            Self::Told(lines, sink) => {
+        match self.kept {
+            Kept::Whole { bytes, .. } => bytes.freeze(),
+            Kept::Told { lines, sink, .. } => {
                 lines.finish(|line| sink.tell(line));
                 Bytes::new()
             }
@@ -64,13 +105,13 @@ impl Sink {
 }
 
 /// Cuts a stream into lines. A line that is too long is left out.
-pub(crate) struct Lines {
+struct Lines {
     codec: AnyDelimiterCodec,
     rest: BytesMut,
 }
 
 impl Lines {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         let end = b"\n".to_vec();
         let codec = AnyDelimiterCodec::new_with_max_length(end.clone(), end, LONGEST_LINE);
         Self {
@@ -135,14 +176,19 @@ mod tests {
 
     use super::*;
 
-    fn told(chunks: &[&[u8]]) -> Vec<String> {
+    fn sink(prompt: Option<&'static str>) -> (Sink, Arc<Mutex<Vec<String>>>) {
         let told = Arc::new(Mutex::new(Vec::new()));
         let told_too = Arc::clone(&told);
         let tell = LineSink::new(move |line| told_too.lock().unwrap().push(line.to_owned()));
-        let mut sink = Sink::Told(Lines::new(), tell);
+        (Sink::told(tell, prompt), told)
+    }
+
+    fn told(chunks: &[&[u8]]) -> Vec<String> {
+        let (mut sink, told) = sink(None);
         for chunk in chunks {
             sink.take(chunk);
         }
+        assert_eq!(sink.objection(), None);
         assert!(sink.finish().is_empty());
         let told = told.lock().unwrap();
         told.clone()
@@ -168,21 +214,31 @@ mod tests {
     }
 
     #[test]
+    fn a_prompt_is_objected_to_and_not_told() {
+        let (mut sink, told) = sink(Some("Password:"));
+        sink.take(b"The Password:\nPass");
+        assert!(!sink.objects().is_cancelled());
+        sink.take(b"word:\n");
+        assert!(sink.objects().is_cancelled());
+        assert_eq!(sink.objection(), Some(Ended::Prompted));
+        assert_eq!(*told.lock().unwrap(), ["The Password:"]);
+    }
+
+    #[test]
     fn output_up_to_the_limit_is_kept_whole() {
-        let overflow = CancellationToken::new();
-        let mut sink = Sink::whole(6, overflow.clone());
+        let mut sink = Sink::whole(6);
         sink.take(b"abc");
         sink.take(b"def");
-        assert!(!overflow.is_cancelled());
+        assert!(!sink.objects().is_cancelled());
         assert_eq!(sink.finish(), "abcdef");
     }
 
     #[test]
-    fn one_byte_more_than_the_limit_is_an_overflow() {
-        let overflow = CancellationToken::new();
-        let mut sink = Sink::whole(6, overflow.clone());
+    fn one_byte_more_than_the_limit_is_objected_to() {
+        let mut sink = Sink::whole(6);
         sink.take(b"abcdefg");
-        assert!(overflow.is_cancelled());
+        assert!(sink.objects().is_cancelled());
+        assert_eq!(sink.objection(), Some(Ended::OutputTooLarge));
         assert_eq!(sink.finish(), "abcdef");
     }
 

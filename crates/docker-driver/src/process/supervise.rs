@@ -43,6 +43,8 @@ pub(crate) enum Ended {
     Stopped,
     /// It said too much.
     OutputTooLarge,
+    /// It asked a person, and there is none.
+    Prompted,
 }
 
 /// A process that was reaped.
@@ -57,13 +59,10 @@ pub(crate) struct Finished {
 }
 
 /// Feeds, drains and watches a process until it is reaped.
-///
-/// `overflow` is what `sink` cancels when there is too much output.
 pub(crate) async fn supervise(
     mut process: Process,
     input: Input,
     mut sink: Sink,
-    overflow: CancellationToken,
     limits: Limits,
     stop: CancellationToken,
 ) -> io::Result<Finished> {
@@ -75,6 +74,7 @@ pub(crate) async fn supervise(
         streams.stderr.take(),
     );
     let mut tail = Tail::default();
+    let objects = sink.objects();
     let (exit, ended) = {
         let mut drained = pin!(async {
             tokio::join!(
@@ -85,7 +85,8 @@ pub(crate) async fn supervise(
         });
         let why = async {
             tokio::select! {
-                () = overflow.cancelled() => Ended::OutputTooLarge,
+                // Which objection it is, the sink says at the end.
+                () = objects.cancelled() => Ended::OutputTooLarge,
                 () = stop.cancelled() => Ended::Stopped,
                 () = sleep_until(started + limits.timeout) => Ended::TimedOut,
             }
@@ -94,8 +95,8 @@ pub(crate) async fn supervise(
     };
     Ok(Finished {
         exit,
-        // Too much output counts even if the process ended before we saw it.
-        ended: ended.or(overflow.is_cancelled().then_some(Ended::OutputTooLarge)),
+        // An objection counts even if the process ended before we heard of it.
+        ended: sink.objection().or(ended),
         stdout: sink.finish(),
         stderr: tail.finish(),
         ran: started.elapsed(),

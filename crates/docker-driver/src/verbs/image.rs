@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::json;
 use crate::argv::{Argv, ImageRef, Platform};
+use crate::phrases;
 use crate::verb::{LineSink, Output, ParseError, Query, Subject, TimeoutClass, Verb};
 
 /// `docker image inspect`. An image that the engine does not have is an
@@ -55,7 +56,8 @@ pub struct ImageFacts {
 pub struct Pull {
     image: ImageRef,
     platform: Option<Platform>,
-    progress: Option<LineSink>,
+    quiet: bool,
+    progress: LineSink,
 }
 
 impl InspectImage {
@@ -71,7 +73,8 @@ impl Pull {
         Self {
             image,
             platform: None,
-            progress: None,
+            quiet: true,
+            progress: LineSink::new(|_| {}),
         }
     }
 
@@ -85,7 +88,8 @@ impl Pull {
     /// Tells of each line of progress.
     #[must_use]
     pub fn tell(mut self, progress: LineSink) -> Self {
-        self.progress = Some(progress);
+        self.progress = progress;
+        self.quiet = false;
         self
     }
 }
@@ -136,7 +140,7 @@ impl Verb for Pull {
 
     fn argv(&self) -> Argv {
         Argv::new(&["pull"])
-            .option("quiet", self.progress.is_none())
+            .option("quiet", self.quiet)
             .maybe("platform", self.platform.as_ref())
             .positional(&self.image)
     }
@@ -150,7 +154,13 @@ impl Verb for Pull {
     }
 
     fn progress(&self) -> Option<&LineSink> {
-        self.progress.as_ref()
+        Some(&self.progress)
+    }
+
+    /// Version 28 then waits for an answer for ever, even at the end of its
+    /// input.
+    fn prompt(&self) -> Option<&'static str> {
+        Some(phrases::LOGIN_PROMPT)
     }
 }
 

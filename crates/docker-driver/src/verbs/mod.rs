@@ -6,6 +6,8 @@ mod engine;
 mod exec;
 mod image;
 mod json;
+#[cfg(test)]
+mod tests;
 mod volume;
 
 pub use self::container::{

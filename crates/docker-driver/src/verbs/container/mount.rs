@@ -64,7 +64,8 @@ impl Mount {
     }
 
     /// A tmpfs of the container: executable, without devices and setuid, of
-    /// this size in bytes, with these permissions.
+    /// this size in bytes, with these permissions. Docker refuses a path with
+    /// a colon here.
     pub fn tmpfs(path: ContainerPath, bytes: u64, mode: u32) -> Self {
         Self(Kind::Tmpfs { path, bytes, mode })
     }

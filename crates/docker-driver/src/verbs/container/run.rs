@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::RunOptions;
 use crate::argv::{Argv, ContainerId};
+use crate::phrases;
 use crate::undo::Undo;
 use crate::verb::{Effect, Exit, Mutation, Output, ParseError, Verb};
 
@@ -109,8 +110,11 @@ impl Verb for RunForeground {
         self.stdout_limit
     }
 
+    /// A program that ran had a container. Where its start failed, there is
+    /// one too, and docker's words have to tell.
     fn answered(&self, output: &Output) -> bool {
-        matches!(output.exit, Exit::Code(_)) && !crate::phrases::is_dockers_own(output)
+        let ended_by_itself = matches!(output.exit, Exit::Code(_));
+        ended_by_itself && output.made.is_some() && !phrases::is_dockers_own(output)
     }
 }
 

@@ -1,10 +1,15 @@
 //! The driver against a docker client that does everything wrong.
 
-#![expect(clippy::unwrap_used, reason = "what a test cannot unwrap has failed it")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "what a test cannot unwrap has failed it"
+)]
 
 mod binding;
 mod each_verb;
 mod environment;
+mod follow_ups;
+mod pulling;
 mod queue;
 mod streams;
 mod support;
