@@ -15,9 +15,6 @@ use super::outbound::Outbound;
 use super::{GREETING, PARTING, RunId};
 use crate::poller::{Interest, Source};
 
-/// How much is read at a time, in bytes.
-const CHUNK: usize = 64 * 1024;
-
 /// A relay's end of the channel.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -102,18 +99,14 @@ impl Connection {
         self.partial.clear();
     }
 
-    /// Reads once. The frames are then taken with [`Self::next_frame`].
-    pub(super) fn receive(&mut self, now: Instant) -> Received {
-        let buffer = self.decoder.buffer();
-        let before = buffer.len();
-        buffer.resize(before + CHUNK, 0);
-        let (_, room) = buffer.split_at_mut(before);
-        let received = rustix::net::recv(&self.source, room, RecvFlags::DONTWAIT);
-        let length = received.map_or(0, |(_, length)| length);
-        buffer.truncate(before + length);
-        match received {
+    /// Reads once, by way of `space`. The frames are then taken with
+    /// [`Self::next_frame`].
+    pub(super) fn receive(&mut self, space: &mut [u8], now: Instant) -> Received {
+        match rustix::net::recv(&self.source, &mut *space, RecvFlags::DONTWAIT) {
             Ok((0, _)) => Received::End,
-            Ok(_) => {
+            Ok((length, _)) => {
+                let bytes = space.get(..length).unwrap_or_default();
+                self.decoder.buffer().extend_from_slice(bytes);
                 self.heard = now;
                 Received::Something
             }
@@ -231,5 +224,106 @@ impl Connection {
 impl AsFd for Connection {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.source.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock;
+    use crate::poller::Poller;
+
+    /// A connection, its host's end, and when it was made.
+    fn connection() -> (Connection, OwnedFd, Instant) {
+        let family = rustix::net::AddressFamily::UNIX;
+        let kind = rustix::net::SocketType::STREAM;
+        let flags = rustix::net::SocketFlags::NONBLOCK;
+        let (ours, theirs) = rustix::net::socketpair(family, kind, flags, None).unwrap();
+        let now = clock::now();
+        let source = Poller::new().unwrap().source(ours, 0);
+        (Connection::new(source, now), theirs, now)
+    }
+
+    fn kinds(host: &OwnedFd) -> Vec<Kind> {
+        let mut bytes = vec![0; 100_000];
+        let read = rustix::io::read(host, &mut bytes).unwrap_or(0);
+        let mut decoder = Decoder::new();
+        decoder.buffer().extend_from_slice(&bytes[..read]);
+        std::iter::from_fn(|| decoder.next_frame().unwrap())
+            .map(|frame| frame.kind)
+            .collect()
+    }
+
+    #[test]
+    fn a_sign_of_life_is_sent_when_nothing_else_was() {
+        let (mut connection, host, start) = connection();
+        connection.open();
+        assert!(connection.expire(start + HEARTBEAT - Duration::from_secs(1)));
+        assert!(connection.out.is_empty());
+        let due = start + HEARTBEAT;
+        assert_eq!(connection.deadline(), due);
+        assert!(connection.expire(due));
+        assert!(connection.flush(due));
+        assert_eq!(kinds(&host), [Kind::Ping]);
+        assert_eq!(connection.deadline(), due + HEARTBEAT);
+    }
+
+    #[test]
+    fn silence_ends_a_connection_and_anything_heard_puts_it_off() {
+        let (mut connection, host, start) = connection();
+        connection.open();
+        assert!(connection.expire(start + SILENCE - Duration::from_secs(1)));
+        assert!(!connection.expire(start + SILENCE));
+        rustix::io::write(&host, b"x").unwrap();
+        let later = start + Duration::from_secs(60);
+        assert_eq!(connection.receive(&mut [0; 10], later), Received::Something);
+        assert!(connection.expire(start + SILENCE));
+        assert!(!connection.expire(later + SILENCE));
+    }
+
+    #[test]
+    fn a_host_that_talks_without_a_welcome_has_no_more_time_than_a_silent_one() {
+        let (mut connection, host, start) = connection();
+        let later = start + GREETING / 2;
+        rustix::io::write(&host, b"x").unwrap();
+        assert_eq!(connection.receive(&mut [0; 10], later), Received::Something);
+        assert!(connection.expire(later));
+        assert!(!connection.expire(start + GREETING));
+    }
+
+    #[test]
+    fn after_a_goodbye_the_stream_ends_and_nothing_is_heard() {
+        let (mut connection, host, start) = connection();
+        connection.open();
+        connection.part(Goodbye::Idle, start);
+        assert!(connection.flush(start));
+        assert_eq!(kinds(&host), [Kind::Goodbye]);
+        assert_eq!(rustix::io::read(&host, &mut [0; 1]), Ok(0));
+        rustix::io::write(&host, &[0xff; 30]).unwrap();
+        connection.receive(&mut [0; 30], start);
+        assert_eq!(connection.next_frame(), Ok(None));
+        assert!(!connection.expire(start + PARTING));
+    }
+
+    #[test]
+    fn a_request_grows_to_the_bound_and_no_further() {
+        let (mut connection, _host, _) = connection();
+        let part = vec![b' '; 64 * 1024];
+        for _ in 0..START_REQUEST / part.len() {
+            connection.add_part(1, &part, true);
+        }
+        assert_eq!(connection.held(), START_REQUEST);
+        connection.add_part(1, b"x", true);
+        assert_eq!(connection.held(), 0);
+        connection.add_part(2, b"x", false);
+        connection.add_part(2, b"y", true);
+        connection.add_part(3, b"x", true);
+        assert_eq!(connection.take_request(1), Err(NotStartedWhy::TooLong));
+        assert_eq!(connection.take_request(2), Err(NotStartedWhy::Busy));
+        assert_eq!(connection.take_request(3), Ok(b"x".to_vec()));
+        assert_eq!(connection.take_request(3), Err(NotStartedWhy::Invalid));
     }
 }

@@ -60,6 +60,9 @@ pub(crate) use listener::address;
 /// How many hosts may be attached at a time.
 const CONNECTIONS: usize = 16;
 
+/// How much is read of a host at a time, in bytes.
+const CHUNK: usize = 64 * 1024;
+
 /// How long a host may take to answer the hello.
 const GREETING: Duration = Duration::from_secs(10);
 
@@ -105,6 +108,8 @@ struct Server {
     strays: Strays,
     clearing: Option<Clearing>,
     kill_generation: u64,
+    /// Where bytes of hosts are read to.
+    space: Vec<u8>,
     /// A death was noticed, and there may be more.
     reap_again: bool,
     host_heard: Instant,
@@ -158,6 +163,7 @@ impl Server {
             strays: Strays::default(),
             clearing: None,
             kill_generation: 0,
+            space: vec![0; CHUNK],
             reap_again: false,
             host_heard: started,
             started,
@@ -280,7 +286,7 @@ impl Server {
         if !event.readable && !event.hangup {
             return;
         }
-        match connection.receive(now) {
+        match connection.receive(&mut self.space, now) {
             Received::Nothing => {}
             Received::End => self.end_connection(id, now),
             Received::Something => {

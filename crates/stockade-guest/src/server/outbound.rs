@@ -19,25 +19,24 @@ const FULL: usize = ROOM + 64 * 1024;
 /// there is no more: many small pieces would only fill the rest of the room.
 const PIECE: usize = 4 * 1024;
 
-/// Encoded frames.
-#[derive(Debug)]
+/// Encoded frames, in a buffer whose bytes are written once and then used
+/// again as they are: clearing them each time would cost more than the copies.
+#[derive(Debug, Default)]
 pub(super) struct Outbound {
-    bytes: Vec<u8>,
-    /// How many of them have been sent.
-    sent: usize,
+    buffer: Vec<u8>,
+    /// What waits is between these two.
+    start: usize,
+    end: usize,
 }
 
 impl Outbound {
     pub(super) fn new() -> Self {
-        Self {
-            bytes: Vec::with_capacity(FULL),
-            sent: 0,
-        }
+        Self::default()
     }
 
     /// Bytes that wait.
     pub(super) fn len(&self) -> usize {
-        self.bytes.len() - self.sent
+        self.end - self.start
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -56,8 +55,9 @@ impl Outbound {
 
     /// Adds a frame.
     pub(super) fn frame(&mut self, kind: Kind, run: u32, payload: &[u8]) {
-        self.make_room(HEADER + payload.len());
-        encode(kind, run, payload, &mut self.bytes);
+        let length = HEADER + payload.len();
+        encode(kind, run, payload, &mut self.space(length));
+        self.end += length;
     }
 
     /// Adds a frame with what one read gives, at most `most` bytes. Nothing is
@@ -69,21 +69,14 @@ impl Outbound {
         kind: Kind,
         run: u32,
     ) -> rustix::io::Result<usize> {
-        let most = most.min(FRAME_PAYLOAD);
-        self.make_room(HEADER + most);
-        let before = self.bytes.len();
-        self.bytes.resize(before + HEADER + most, 0);
-        let (_, added) = self.bytes.split_at_mut(before);
-        let (mut header, payload) = added.split_at_mut(HEADER);
-        let read = rustix::io::read(from, payload);
-        let length = read.unwrap_or(0);
-        if length == 0 {
-            self.bytes.truncate(before);
-        } else {
-            frame::encode_header(kind, run, length, &mut header);
-            self.bytes.truncate(before + HEADER + length);
+        let space = self.space(HEADER + most.min(FRAME_PAYLOAD));
+        let (mut header, payload) = space.split_at_mut(HEADER);
+        let read = rustix::io::read(from, payload)?;
+        if read > 0 {
+            frame::encode_header(kind, run, read, &mut header);
+            self.end += HEADER + read;
         }
-        read
+        Ok(read)
     }
 
     /// Sends as much as the socket takes.
@@ -93,30 +86,37 @@ impl Outbound {
     /// When the other side is gone.
     pub(super) fn send(&mut self, to: impl AsFd) -> rustix::io::Result<()> {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        while let Some(waiting) = self
-            .bytes
-            .get(self.sent..)
-            .filter(|bytes| !bytes.is_empty())
+        while let Some(waiting) = self.buffer.get(self.start..self.end)
+            && !waiting.is_empty()
         {
             match rustix::net::send(&to, waiting, flags) {
-                Ok(sent) => self.sent += sent,
+                Ok(sent) => self.start += sent,
                 // No buffers is the kernel's want of memory, which passes.
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
         }
-        self.bytes.clear();
-        self.sent = 0;
+        self.start = 0;
+        self.end = 0;
         Ok(())
     }
 
-    /// Moves what waits to the front rather than let the buffer grow.
-    fn make_room(&mut self, length: usize) {
-        if self.bytes.len() + length > self.bytes.capacity() {
-            self.bytes.drain(..self.sent);
-            self.sent = 0;
+    /// Space of that length behind what waits, which is moved to the front
+    /// before the buffer grows.
+    fn space(&mut self, length: usize) -> &mut [u8] {
+        if self.end + length > self.buffer.len() {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
         }
+        let needed = self.end + length;
+        if needed > self.buffer.len() {
+            self.buffer.resize(needed.next_multiple_of(PIECE), 0);
+        }
+        let (_, space) = self.buffer.split_at_mut(self.end);
+        let (space, _) = space.split_at_mut(length);
+        space
     }
 }
 
@@ -138,7 +138,9 @@ mod tests {
         assert_eq!(out.frame_from(&read, 100, Kind::Stdout, 3), Ok(1));
         assert_eq!(out.frame_from(&read, 100, Kind::Stdout, 3), Ok(0));
         let mut decoder = Decoder::new();
-        decoder.buffer().extend_from_slice(&out.bytes);
+        decoder
+            .buffer()
+            .extend_from_slice(&out.buffer[out.start..out.end]);
         for expected in [&b"hell"[..], b"o"] {
             let frame = decoder.next_frame().unwrap().unwrap();
             assert_eq!((frame.kind, frame.run), (Kind::Stdout, 3));
@@ -154,7 +156,6 @@ mod tests {
         let kind = rustix::net::SocketType::STREAM;
         let (ours, theirs) = rustix::net::socketpair(family, kind, flags, None).unwrap();
         let mut out = Outbound::new();
-        let capacity = out.bytes.capacity();
         let mut taken = vec![0; 30_000];
         for _ in 0..500 {
             while out.room() > 0 {
@@ -164,7 +165,7 @@ mod tests {
             out.send(&ours).unwrap();
             rustix::io::read(&theirs, &mut taken).unwrap();
         }
-        assert_eq!(out.bytes.capacity(), capacity);
+        assert!(out.buffer.capacity() <= 2 * FULL);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! before is lost, and a process that keeps the pipe open, or goes on writing
 //! into it, delays nothing.
 
+use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -253,9 +254,9 @@ impl Stream {
         let Some(source) = &self.source else {
             return;
         };
-        let mut nowhere = [0; DISCARDED];
+        let mut nowhere = [const { MaybeUninit::<u8>::uninit() }; DISCARDED];
         match rustix::io::read(source, &mut nowhere) {
-            Ok(0) => self.source = None,
+            Ok(([], _)) => self.source = None,
             Ok(_) => self.flow = Flow::Discard(Some(now + PAUSE)),
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.source = None,

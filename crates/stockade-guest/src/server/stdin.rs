@@ -82,8 +82,10 @@ impl Stdin {
         if matches!(self.target, Target::Closed) {
             return Ok(Written::default());
         }
-        self.waiting.extend(bytes);
-        Ok(self.write())
+        let written = self.write_directly(bytes);
+        self.waiting
+            .extend(bytes.get(written..).unwrap_or_default());
+        Ok(self.write_waiting(written))
     }
 
     /// No more will come.
@@ -94,11 +96,32 @@ impl Stdin {
 
     /// Writes what can be written.
     pub(super) fn write(&mut self) -> Written {
+        self.write_waiting(0)
+    }
+
+    /// Writes past the queue when nothing waits there, which saves two copies.
+    /// A failure is found again when what is left is written.
+    fn write_directly(&mut self, bytes: &[u8]) -> usize {
+        let (Target::Pipe(source) | Target::Terminal(source)) = &self.target else {
+            return 0;
+        };
+        if !self.waiting.is_empty() {
+            return 0;
+        }
+        let written = rustix::io::write(source, bytes).unwrap_or(0);
+        self.last = match written.checked_sub(1).and_then(|at| bytes.get(at)) {
+            Some(last) => *last,
+            None => self.last,
+        };
+        written
+    }
+
+    /// Writes what waits; `total` bytes were written already.
+    fn write_waiting(&mut self, mut total: usize) -> Written {
         let mut written = Written::default();
         let (Target::Pipe(source) | Target::Terminal(source)) = &self.target else {
             return written;
         };
-        let mut total = 0;
         while !self.waiting.is_empty() {
             match rustix::io::write(source, self.waiting.as_slices().0) {
                 Ok(length) => {
