@@ -115,8 +115,8 @@ impl Docker {
     }
 
     /// Waits for work that goes on without a caller: changes that were
-    /// abandoned, undos, and processes that are being ended. Calls with a
-    /// caller count too, so it is for the end of the client's use.
+    /// abandoned, undos, and processes and streams that are being ended. Calls
+    /// with a caller count too; streams that a caller keeps open do not.
     ///
     /// # Cancel safety
     ///

@@ -1,4 +1,34 @@
-//! A typed driver of the docker command line client.
+//! A typed driver of the docker command line client. It knows of containers,
+//! images and volumes, and nothing of what they are for.
+//!
+//! - A [`Verb`] is a value that renders itself as an [`Argv`] and reads its
+//!   own answer. A [`Query`] is ended when nobody waits for it; a [`Mutation`]
+//!   runs to its end whoever waits, and is taken back when nobody does.
+//! - [`Docker::bind`] finds an engine by docker's own rules, once, and pins it
+//!   by value. Nothing of the caller's environment or of docker's
+//!   configuration reaches a call afterwards, but what is needed to reach that
+//!   engine and to pull images.
+//! - One function starts a process. Every process leads a group of its own,
+//!   has both of its output streams drained within bounds, ends by a deadline
+//!   and is reaped; [`BindConfig::in_flight`] of them run at once.
+//! - A failed call is a [`CallError`] with a [`CallErrorKind`]. Where the
+//!   engine can be asked whether something exists, it is asked; docker's
+//!   English is read in one table, where it is all there is.
+//! - [`InvocationLog`] counts every process that was started.
+//!
+//! ```no_run
+//! use docker_driver::{BindConfig, Bounds, Docker, ImageRef, InspectImage};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let docker = Docker::bind(BindConfig::from_env()).await?;
+//! let image = InspectImage::new(ImageRef::new("debian:stable")?);
+//! match docker.query(&Bounds::patient(), image).await? {
+//!     Some(facts) => println!("{} is for {}", facts.id, facts.architecture),
+//!     None => println!("{} does not have it", docker.endpoint()),
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 

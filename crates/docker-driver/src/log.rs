@@ -110,7 +110,7 @@ impl Counts {
         let newer = self
             .0
             .iter()
-            .map(|(verb, count)| (*verb, count - earlier.of(verb)));
+            .map(|(verb, count)| (*verb, count.saturating_sub(earlier.of(verb))));
         Self(newer.filter(|(_, count)| *count > 0).collect())
     }
 

@@ -2,14 +2,16 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{Notify, watch};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::error::CallErrorKind;
 use crate::phrases;
@@ -41,8 +43,26 @@ pub struct StreamOutput {
 /// background.
 #[derive(Debug)]
 pub struct StreamControl {
-    stop: DropGuard,
+    ending: Arc<Ending>,
     ended: watch::Receiver<Option<StreamEnd>>,
+}
+
+/// Whether a process is to end, as its control and its watcher see it.
+///
+/// A process that runs for a caller is no work that a client has to settle;
+/// one that is being ended is, from the moment on at which that was asked.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Runs,
+    Ends(#[expect(dead_code, reason = "is waited for as long as it exists")] TaskTrackerToken),
+    Ended,
 }
 
 /// How a stream ended.
@@ -64,7 +84,7 @@ impl Stream {
         stdin: Option<ChildStdin>,
         stdout: ChildStdout,
         speaks: Arc<Notify>,
-        stop: CancellationToken,
+        ending: Arc<Ending>,
         ended: watch::Receiver<Option<StreamEnd>>,
     ) -> Self {
         Self {
@@ -73,10 +93,7 @@ impl Stream {
                 stdout,
                 speaks: Some(speaks),
             },
-            control: StreamControl {
-                stop: stop.drop_guard(),
-                ended,
-            },
+            control: StreamControl { ending, ended },
         }
     }
 
@@ -89,7 +106,7 @@ impl Stream {
 impl StreamControl {
     /// Ends the process; returns at once.
     pub fn kill(&self) {
-        self.stop.token().cancel();
+        self.ending.ask();
     }
 
     /// Waits until the process has ended and is reaped. It may be called
@@ -113,6 +130,45 @@ impl StreamControl {
                 stderr: Bytes::new(),
             },
         }
+    }
+}
+
+impl Drop for StreamControl {
+    fn drop(&mut self) {
+        self.ending.ask();
+    }
+}
+
+impl Ending {
+    pub(crate) fn new(tasks: TaskTracker) -> Self {
+        Self {
+            stop: CancellationToken::new(),
+            tasks,
+            state: Mutex::new(State::Runs),
+        }
+    }
+
+    /// Asks for the end.
+    fn ask(&self) {
+        let mut state = self.state();
+        if matches!(*state, State::Runs) {
+            *state = State::Ends(self.tasks.token());
+        }
+        self.stop.cancel();
+    }
+
+    /// Resolves when the end was asked for.
+    pub(crate) async fn asked(&self) {
+        self.stop.cancelled().await;
+    }
+
+    /// The process was reaped.
+    pub(crate) fn is_over(&self) {
+        *self.state() = State::Ended;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

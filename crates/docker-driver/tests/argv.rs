@@ -192,7 +192,7 @@ fn containers_are_looked_at_and_handled_by_name_or_id() {
     );
     check(
         &CopyIn::new(id(), path("/a b"), Bytes::new()).argv(),
-        &format!("docker cp --quiet=true - '{ID}:/a b'"),
+        &format!("docker cp - '{ID}:/a b'"),
     );
     check(
         &ExecStream::new(id(), "/.stockade/guest", ["attach"])

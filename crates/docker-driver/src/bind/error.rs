@@ -89,6 +89,9 @@ pub enum BindError {
         #[source]
         source: std::io::Error,
     },
+    /// The tokio runtime was shut down meanwhile.
+    #[error("the tokio runtime ended while docker was being bound")]
+    RuntimeEnded,
     /// A call failed in another way.
     #[error("docker does not answer as expected")]
     Call(#[source] CallError),

@@ -41,9 +41,14 @@ pub(crate) struct Bound {
 /// Resolves, pins and probes: one docker process for each, or two when the
 /// first fails and it is to be said why.
 pub(crate) async fn bind(config: BindConfig) -> Result<Bound, BindError> {
-    let path = find(&config)?;
-    let settings = Settings::read(&config.environment)?;
-    let folder = Arc::new(off_the_runtime(make_folder(&config.environment)).await?);
+    let given = config.clone();
+    let (path, settings, folder) = off_the_runtime(move || {
+        let path = find(&given)?;
+        let settings = Settings::read(&given.environment)?;
+        let folder = PrivateFolder::make(&given.environment)?;
+        Ok((path, settings, Arc::new(folder)))
+    })
+    .await?;
     let log = Arc::new(InvocationLog::default());
     let client = |environment: Vec<(OsString, OsString)>| {
         let program = Program {
@@ -87,13 +92,6 @@ fn find(config: &BindConfig) -> Result<PathBuf, BindError> {
     which::which_in(&config.docker_path, search, here).map_err(|_| BindError::NoCli {
         docker_path: config.docker_path.clone(),
     })
-}
-
-fn make_folder(
-    environment: &Environment,
-) -> impl FnOnce() -> Result<PrivateFolder, BindError> + Send + 'static {
-    let environment = environment.clone();
-    move || PrivateFolder::make(&environment)
 }
 
 /// Why the context could not be resolved.
@@ -220,9 +218,9 @@ async fn off_the_runtime<T: Send + 'static>(
 ) -> Result<T, BindError> {
     match spawn_blocking(work).await {
         Ok(result) => result,
-        Err(stopped) => Err(BindError::NoPrivateFolder {
-            path: PathBuf::new(),
-            source: io::Error::other(stopped),
-        }),
+        Err(stopped) => match stopped.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(BindError::RuntimeEnded),
+        },
     }
 }

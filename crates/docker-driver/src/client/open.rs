@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::process::ChildStderr;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
-use tokio_util::sync::CancellationToken;
 
 use super::files::CallFiles;
 use super::{Client, Slot};
@@ -16,7 +15,7 @@ use crate::bounds::Bounds;
 use crate::error::{CallError, CallErrorKind, Called};
 use crate::log::{Invocation, Outcome};
 use crate::process::{Ended, Fate, Process, Tail, drain, wind_up};
-use crate::stream::{Stream, StreamEnd};
+use crate::stream::{Ending, Stream, StreamEnd};
 use crate::verb::Exit;
 
 /// Longest time that a stream holds its place among the processes in flight
@@ -31,7 +30,7 @@ struct Watched {
     slot: Slot,
     /// Told when the first output has come.
     speaks: Arc<Notify>,
-    stop: CancellationToken,
+    ending: Arc<Ending>,
 }
 
 impl Client {
@@ -58,9 +57,16 @@ impl Client {
         let Some(stdout) = stdout else {
             return Err(call.failed(CallErrorKind::NotStarted));
         };
-        let (speaks, stop) = (Arc::new(Notify::new()), CancellationToken::new());
+        let speaks = Arc::new(Notify::new());
+        let ending = Arc::new(Ending::new(self.0.tasks.clone()));
         let (tell, ended) = watch::channel(None);
-        let stream = Stream::new(stdin, stdout, Arc::clone(&speaks), stop.clone(), ended);
+        let stream = Stream::new(
+            stdin,
+            stdout,
+            Arc::clone(&speaks),
+            Arc::clone(&ending),
+            ended,
+        );
         let client = self.clone();
         let watched = Watched {
             verb,
@@ -68,11 +74,14 @@ impl Client {
             stderr,
             slot,
             speaks,
-            stop,
+            ending,
         };
-        self.spawn(async move {
+        // Work of the caller's, until the caller has it ended.
+        self.0.runtime.spawn(async move {
+            let ending = Arc::clone(&watched.ending);
             let end = client.watch(watched).await;
             tell.send_replace(Some(end));
+            ending.is_over();
         });
         Ok(stream)
     }
@@ -84,7 +93,7 @@ impl Client {
             stderr,
             slot,
             speaks,
-            stop,
+            ending,
         } = watched;
         let (started, queued) = (Instant::now(), slot.queued);
         let (grace, leak) = (self.0.timeouts.grace, self.0.timeouts.leak);
@@ -96,7 +105,7 @@ impl Client {
             let ended = loop {
                 tokio::select! {
                     exit = process.wait() => break (exit, None),
-                    () = stop.cancelled() => {
+                    () = ending.asked() => {
                         let exit = wind_up(&mut process, drained.as_mut(), &mut all_read, grace);
                         break (exit.await, Some(Ended::Stopped));
                     }

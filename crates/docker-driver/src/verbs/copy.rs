@@ -10,11 +10,11 @@ use crate::verb::{Effect, Input, Mutation, Output, ParseError, Subject, Verb};
 /// need not run. Owners and permissions are those of the stream.
 ///
 /// It is not undone: what it writes ends with the container or the volume.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct CopyIn {
     container: ContainerRef,
     directory: ContainerPath,
-    tar: Bytes,
+    tar: Input,
 }
 
 impl CopyIn {
@@ -23,7 +23,7 @@ impl CopyIn {
         Self {
             container: container.into(),
             directory,
-            tar,
+            tar: Input::Bytes(tar),
         }
     }
 }
@@ -34,7 +34,6 @@ impl Verb for CopyIn {
 
     fn argv(&self) -> Argv {
         Argv::new(&["cp"])
-            .flag("quiet")
             .positional(&StandardInput)
             .positional(&Destination(&self.container, &self.directory))
     }
@@ -44,7 +43,7 @@ impl Verb for CopyIn {
     }
 
     fn stdin(&self) -> Input {
-        Input::Bytes(self.tar.clone())
+        self.tar.clone()
     }
 
     fn subject(&self) -> Option<Subject> {

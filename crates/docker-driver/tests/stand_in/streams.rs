@@ -8,7 +8,7 @@ use docker_driver::{
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Bench, gone, id, pid_at, stand_in};
+use crate::support::{Bench, exists, gone, id, pid_at, stand_in};
 
 async fn open(bench: &Bench) -> Stream {
     let attach = ExecStream::new(id(), "/program", ["attach"]);
@@ -186,4 +186,25 @@ async fn a_client_that_cannot_be_started_opens_nothing() {
         .await
         .unwrap_err();
     assert_eq!(error.kind(), CallErrorKind::NotStarted);
+}
+
+#[tokio::test]
+async fn a_stream_that_is_kept_open_is_nothing_to_settle_and_one_that_was_let_go_is() {
+    let hang = Rule::on(&["exec"])
+        .step(Step::IgnoreTerm)
+        .step(Step::Mark("up".into()))
+        .step(Step::Hang);
+    let bench = Bench::new([hang]).await;
+    let stream = open(&bench).await;
+    bench.stand_in.reached("up").await;
+    bench.settle().await;
+    let pid = pid_at(&bench.stand_in, "up");
+    assert!(exists(pid));
+    let (_input, _output, mut control) = stream.split();
+    control.kill();
+    bench.settle().await;
+    assert!(!exists(pid));
+    assert!(control.wait().await.stopped);
+    control.kill();
+    bench.settle().await;
 }

@@ -1,0 +1,12 @@
+//! Every verb against a real engine.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "what a test cannot unwrap has failed it"
+)]
+
+mod bindings;
+mod containers;
+mod images;
+mod support;
+mod undoing;
