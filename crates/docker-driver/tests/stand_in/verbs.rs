@@ -98,7 +98,8 @@ macro_rules! case {
 
 /// Every verb there is.
 pub(crate) fn all() -> Vec<Case> {
-    queries().into_iter().chain(mutations()).collect()
+    let all = [queries(), creations(), controls()];
+    all.into_iter().flatten().collect()
 }
 
 fn label() -> Label {
@@ -175,7 +176,7 @@ fn queries() -> Vec<Case> {
     ]
 }
 
-fn mutations() -> Vec<Case> {
+fn creations() -> Vec<Case> {
     use Kind::Mutation;
     let id_line = format!("{ID}\n");
     let quoted = format!("{ID:?}");
@@ -194,7 +195,7 @@ fn mutations() -> Vec<Case> {
             Mutation(&["rm"]),
             CreateContainer,
             CreateContainer(options()),
-            id_line.clone(),
+            id_line,
             quoted,
             Refused
         ),
@@ -207,6 +208,22 @@ fn mutations() -> Vec<Case> {
             "ForegroundOutput { code: 0, stdout: b\"printed\", stderr: b\"\" }",
             Ignored
         ),
+        case!(
+            mutate,
+            Mutation(&["volume", "inspect"]),
+            CreateVolume,
+            CreateVolume::new(volume(), mark()),
+            "some-volume\n",
+            "()",
+            Refused
+        ),
+    ]
+}
+
+fn controls() -> Vec<Case> {
+    use Kind::Mutation;
+    let id_line = format!("{ID}\n");
+    vec![
         case!(
             mutate,
             Mutation(&[]),
@@ -260,15 +277,6 @@ fn mutations() -> Vec<Case> {
             "",
             "()",
             Ignored
-        ),
-        case!(
-            mutate,
-            Mutation(&["volume", "inspect"]),
-            CreateVolume,
-            CreateVolume::new(volume(), mark()),
-            "some-volume\n",
-            "()",
-            Refused
         ),
         case!(
             mutate,
