@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use stockade::exec::NotStartedWhy;
-use stockade::{Call, ErrorKind, ExecRequest, ExecStatus};
+use stockade::{Backend as _, Call, ErrorKind, ExecRequest, ExecStatus, ReapFilter};
 use stockade_tests::engine::{EMPTY, Fixture, Host, PYTHON, call, spec};
 
 #[tokio::test]
@@ -155,6 +155,17 @@ async fn a_sandbox_that_is_gone_is_an_error_that_says_so() {
     let request = ExecRequest::argv(["true"]).build().unwrap();
     let error = fixture.sandbox.exec(&call(), request).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+    // Removed by hand without its volume, it left that; reaping takes it.
+    let reaped = fixture
+        .host
+        .backend
+        .reap(&call(), &ReapFilter::everything())
+        .await
+        .unwrap();
+    assert_eq!(
+        (reaped.sandboxes, reaped.others, reaped.failures.len()),
+        (0, 1, 0)
+    );
     fixture.close().await;
 }
 

@@ -12,7 +12,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use stockade::{Backend as _, ErrorKind, ExecRequest, ExecStatus};
+use stockade::{Backend as _, ErrorKind, ExecRequest, ExecStatus, ReapFilter};
 use stockade_tests::engine::{Fixture, call};
 
 /// Restarts the daemon; `false` when it is not ours to restart.
@@ -94,6 +94,18 @@ async fn without_live_restore_the_sandbox_is_gone_and_the_next_acquire_is_fresh(
         .unwrap();
     assert!(again.freshly_created());
     assert_ne!(*again.id(), first);
+    // A daemon that ends removes the container and not its volume, which the
+    // labels lead to. Everything of this owner goes here.
+    let reaped = fixture
+        .host
+        .backend
+        .reap(&call(), &ReapFilter::everything())
+        .await
+        .unwrap();
+    assert_eq!(
+        (reaped.sandboxes, reaped.others, reaped.failures.len()),
+        (1, 1, 0)
+    );
     drop(again);
     fixture.close().await;
 }

@@ -28,8 +28,38 @@ pub(crate) async fn dispose(
     let mut found = find(inner, call, &filters).await?;
     if let Which::Instance(id) = &which {
         found.retain(|found| found.id == id.as_str());
+    } else if found.is_empty() {
+        return leftovers(inner, call, &filters).await;
     }
     Ok(remove(inner, call, &found).await)
+}
+
+/// A sandbox that ended without us takes its volume along, unless somebody
+/// removed it by hand or the daemon ended under it: then its volume is found
+/// by the same labels.
+async fn leftovers(inner: &Arc<Inner>, call: &Call, filters: &[(&str, String)]) -> Result<Removed> {
+    let mut removed = Removed::default();
+    for volume in inner.engine.volumes(call, filters).await? {
+        remove_volume(inner, call, &volume, &mut removed.failures).await;
+    }
+    Ok(removed)
+}
+
+/// Removes a volume that no container uses; whether it did.
+async fn remove_volume(
+    inner: &Arc<Inner>,
+    call: &Call,
+    name: &str,
+    failures: &mut Vec<RemovalFailure>,
+) -> bool {
+    match inner.engine.remove_volume(call, name).await {
+        Ok(gone) => gone,
+        Err(error) => {
+            let code = engine::disposal_code(&error);
+            failures.push(RemovalFailure::new(code, name, error.to_string()));
+            false
+        }
+    }
 }
 
 /// Every sandbox of a conversation, those of its calls included.
@@ -48,7 +78,7 @@ pub(crate) async fn dispose_scope(
 }
 
 /// What was made longer ago than the filter says, or all; probes whose host
-/// died are among it. An inventory that cannot be read removes nothing.
+/// died are among it, and volumes that were left alone. An inventory that cannot be read removes nothing.
 ///
 /// Idleness is known inside a sandbox only, and ends it there; a filter that
 /// asks for it is refused until it can be read from outside.
@@ -75,7 +105,25 @@ pub(crate) async fn reap(inner: &Arc<Inner>, call: &Call, filter: &ReapFilter) -
     let removed = remove(inner, call, &ids(&others)).await;
     reaped.others = removed.count;
     reaped.failures.extend(removed.failures);
+    reap_volumes(inner, call, filter, &mut reaped).await?;
     Ok(reaped)
+}
+
+/// Volumes whose sandbox is gone. One that is in use is its sandbox's, and
+/// goes with it.
+async fn reap_volumes(
+    inner: &Arc<Inner>,
+    call: &Call,
+    filter: &ReapFilter,
+    reaped: &mut Reaped,
+) -> Result<()> {
+    let names = inner.engine.volumes(call, &[]).await?;
+    let volumes = inner.engine.describe_volumes(call, names).await?;
+    for volume in volumes.iter().filter(|volume| matches(volume, filter)) {
+        let gone = remove_volume(inner, call, &volume.found.id, &mut reaped.failures).await;
+        reaped.others += u64::from(gone);
+    }
+    Ok(())
 }
 
 fn matches(one: &Described, filter: &ReapFilter) -> bool {

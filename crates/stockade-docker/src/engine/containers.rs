@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use docker_driver::{
     CallErrorKind, ContainerFacts, ContainerId, ContainerName, ExecStream, InspectContainer,
-    KillContainer, Label, ListContainers, RemoveContainer, RunDetached, RunOptions, Signal,
-    StreamControl, StreamInput, StreamOutput,
+    InspectVolume, KillContainer, Label, ListContainers, ListVolumes, RemoveContainer,
+    RemoveVolume, RunDetached, RunOptions, Signal, StreamControl, StreamInput, StreamOutput,
+    VolumeName,
 };
 use futures_util::future::join_all;
 use stockade::{Call, Error, Operation, Phase, Result};
@@ -97,11 +98,7 @@ impl Engine {
 
     /// Every container of this owner with these labels.
     pub(crate) async fn find(&self, call: &Call, filters: &[(&str, String)]) -> Result<Vec<Found>> {
-        let owner = Label::new(label::OWNER, self.owner()).map_err(unfit)?;
-        let mut labels = vec![owner];
-        for (key, value) in filters {
-            labels.push(Label::new(*key, value).map_err(unfit)?);
-        }
+        let labels = self.labels(filters)?;
         let rows = self.query(call, ListContainers::labelled(labels)).await;
         let rows = rows.or_error(Operation::Dispose, Phase::Observe)?;
         Ok(rows
@@ -110,6 +107,16 @@ impl Engine {
                 id: row.id.to_string(),
             })
             .collect())
+    }
+
+    /// The owner's label, and these.
+    fn labels(&self, filters: &[(&str, String)]) -> Result<Vec<Label>> {
+        let owner = Label::new(label::OWNER, self.owner());
+        let others = filters.iter().map(|(key, value)| Label::new(*key, value));
+        std::iter::once(owner)
+            .chain(others)
+            .map(|label| label.map_err(unfit))
+            .collect()
     }
 
     /// The labels of containers that [`Engine::find`] found; one that is gone
@@ -126,6 +133,49 @@ impl Engine {
         });
         let described: Result<Vec<_>> = join_all(looks).await.into_iter().collect();
         Ok(described?.into_iter().flatten().collect())
+    }
+
+    /// Names of every volume of this owner with these labels. A sandbox takes
+    /// its volume along when it ends; one that somebody removed by hand
+    /// without `--volumes` does not.
+    pub(crate) async fn volumes(
+        &self,
+        call: &Call,
+        filters: &[(&str, String)],
+    ) -> Result<Vec<String>> {
+        let labels = self.labels(filters)?;
+        let names = self.query(call, ListVolumes::labelled(labels)).await;
+        names.or_error(Operation::Dispose, Phase::Observe)
+    }
+
+    /// The labels of volumes; one that is gone by now is left out.
+    pub(crate) async fn describe_volumes(
+        &self,
+        call: &Call,
+        names: Vec<String>,
+    ) -> Result<Vec<Described>> {
+        let looks = names.into_iter().map(async |name| {
+            let look = InspectVolume::new(VolumeName::new(&name).map_err(unfit)?);
+            let facts = self.query(call, look).await;
+            let facts = facts.or_error(Operation::Reap, Phase::Observe)?;
+            Ok(facts.map(|facts| Described {
+                found: Found { id: name },
+                labels: facts.labels,
+            }))
+        });
+        let described: Result<Vec<_>> = join_all(looks).await.into_iter().collect();
+        Ok(described?.into_iter().flatten().collect())
+    }
+
+    /// Removes a volume, unless a container uses it: `false` then.
+    pub(crate) async fn remove_volume(&self, call: &Call, name: &str) -> Result<bool> {
+        let name = VolumeName::new(name).map_err(unfit)?;
+        match self.mutate(call, RemoveVolume::new(name)).await {
+            Asked::Failed(error) if error.kind() == CallErrorKind::VolumeInUse => Ok(false),
+            removed => removed
+                .or_error(Operation::Reap, Phase::Dispose)
+                .map(|_| true),
+        }
     }
 
     /// Removes a container with its anonymous volumes. One that is gone is

@@ -15,6 +15,7 @@ use stockade::{Refusal, SandboxSpec};
 
 use crate::definition::Definition;
 use crate::image::ImageFacts;
+use crate::names::label;
 use crate::verify::Expected;
 
 pub(crate) use engine::Host;
@@ -42,7 +43,9 @@ pub(crate) struct Plan {
     pub(crate) image_id: String,
     pub(crate) user: User,
     pub(crate) read_only_root: bool,
-    pub(crate) mounts: Vec<Mount>,
+    /// The work directory's, whose labels are the sandbox's own.
+    work: Option<Mount>,
+    mounts: Vec<Mount>,
     pub(crate) environment: Environment,
     pub(crate) memory: u64,
     pub(crate) pids: u64,
@@ -72,7 +75,8 @@ pub(crate) fn plan(
     let volumes = mounts::declared_volumes(spec, image)?;
     mounts::check_work_dir(spec, image)?;
     let tmpfs = mounts::sizes(spec, &volumes);
-    let mounts = mounts::all(spec, &user, &volumes, host, runtime)?;
+    let work = mounts::work(spec, &user, host)?;
+    let mounts = mounts::others(spec, &volumes, runtime)?;
     let environment = environment::of(spec, image, &user);
     let limits = spec.limits();
     let read_only_root = spec.hardening() == Hardening::Strict;
@@ -93,6 +97,7 @@ pub(crate) fn plan(
     Ok(Plan {
         image_id: image.id.clone(),
         read_only_root,
+        work,
         mounts,
         environment,
         memory: limits.memory,
@@ -132,6 +137,15 @@ impl Plan {
             format!("--idle-limit-ms={}", millis(self.idle_limit)),
             format!("--max-age-ms={}", millis(self.max_age)),
         ];
+        let work = self.work.clone().map(|work| {
+            // The same labels but for the role: what is left of a sandbox is
+            // found by its owner and its key, whatever it is.
+            let labels = labels
+                .iter()
+                .filter(|label| label.key() != label::ROLE)
+                .cloned();
+            work.labelled(labels.chain(Label::new(label::ROLE, "work")))
+        });
         let options = base(name, mark, &self.image_id, init)?
             .labels(labels)
             .user(docker_driver::User {
@@ -139,7 +153,7 @@ impl Plan {
                 gid: self.user.gid,
             })
             .groups(self.user.groups.iter().copied())
-            .mounts(self.mounts.iter().cloned())
+            .mounts(self.mounts.iter().cloned().chain(work))
             .memory_without_swap(self.memory)
             .milli_cpus(self.milli_cpus)
             .pids(self.pids)

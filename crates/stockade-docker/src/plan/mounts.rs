@@ -51,19 +51,14 @@ pub(super) fn check_work_dir(spec: &SandboxSpec, image: &ImageFacts) -> Result<(
     }
 }
 
-/// Every mount of the container.
-pub(super) fn all(
+/// Every mount of the container but the work directory's.
+pub(super) fn others(
     spec: &SandboxSpec,
-    user: &User,
     volumes: &[String],
-    engine: &Host,
     runtime: RuntimeAt<'_>,
 ) -> Result<Vec<Mount>, Refusal> {
     let limits = spec.limits();
     let mut mounts = vec![runtime_volume(runtime.volume)?.read_only()];
-    if spec.storage() == Storage::Tmpfs {
-        mounts.push(work(spec, user, engine)?);
-    }
     mounts.push(Mount::tmpfs(path(TMP)?, limits.tmp_bytes, 0o1777));
     for volume in volumes {
         mounts.push(Mount::tmpfs(path(volume)?, DECLARED_VOLUME, 0o1777));
@@ -101,19 +96,26 @@ pub(super) fn sizes(spec: &SandboxSpec, volumes: &[String]) -> Vec<(String, u64)
 /// A local volume backed by tmpfs, and not `--tmpfs`: the engine's own copies
 /// see into a volume, and not into a tmpfs of the container. It is anonymous,
 /// so that it goes with its container whoever ends that.
-fn work(spec: &SandboxSpec, user: &User, engine: &Host) -> Result<Mount, Refusal> {
+pub(super) fn work(
+    spec: &SandboxSpec,
+    user: &User,
+    engine: &Host,
+) -> Result<Option<Mount>, Refusal> {
+    if spec.storage() != Storage::Tmpfs {
+        return Ok(None);
+    }
     let limits = spec.limits();
     // With remapped user namespaces the mount's ids are the daemon's, so that
     // an owner would be somebody else; everybody may write instead.
     let owner = (!engine.user_namespaces).then_some((user.uid, user.gid));
-    Ok(Mount::tmpfs_volume(TmpfsVolume {
+    Ok(Some(Mount::tmpfs_volume(TmpfsVolume {
         path: path(spec.work_dir().as_str())?,
         bytes: limits.work_bytes,
         inodes: limits.work_inodes,
         owner,
         mode: if owner.is_some() { 0o700 } else { 0o1777 },
-        labels: Label::new(label::ROLE, "work").into_iter().collect(),
-    }))
+        labels: Vec::new(),
+    })))
 }
 
 /// The contract checks the rule for what the spec itself asks for; what an
