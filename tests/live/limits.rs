@@ -125,6 +125,15 @@ async fn an_idle_sandbox_ends_by_itself() {
 }
 
 #[tokio::test]
+async fn a_sandbox_whose_host_lives_is_not_idle_however_short_the_limit() {
+    let builder = spec(PYTHON).idle_limit(Duration::from_secs(2));
+    let fixture = Host::new().await.acquire(builder).await;
+    let outcome = fixture.sh("sleep 6; echo on").await;
+    assert_eq!(outcome.stdout, "on\n");
+    fixture.close().await;
+}
+
+#[tokio::test]
 async fn a_sandbox_ends_at_its_highest_age_whatever_it_does() {
     let builder = spec(PYTHON)
         .idle_limit(Duration::from_secs(3))

@@ -24,7 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("stockade-guest", &["stockade-wire"]),
     ("stockade-runtime", &[]),
     ("stockade-cli", &["stockade", "stockade-docker"]),
-    ("xtask", &["stockade", "stockade-docker"]),
+    ("xtask", &[]),
 ];
 
 /// Tests of the workspace and samples may use anything.

@@ -29,16 +29,21 @@ pub(crate) enum Command {
     Doctor(Doctor),
 }
 
+/// Added to the program's timeout for everything around it.
+const AROUND: Duration = Duration::from_secs(15 * 60);
+
 const RUN_EXAMPLES: &str = "\
-Examples:
+A TIME is written like 90s, 5m or 1h30m, a SIZE like 512MiB or 2GiB.
+The image can also be named by STOCKADE_IMAGE, as in these examples.
+
   Run a program on data from standard input:
-    stockade run --image python:3.13-slim -- python3 -c 'print(sum(map(int, open(0))))' < numbers.txt
+    stockade run -- python3 -c 'print(len(open(0).read()))' < data
   A shell line, ten seconds, half a gigabyte:
-    stockade run --image debian:stable --timeout 10s --memory 512MiB --shell 'seq 1 9 | paste -sd+ | bc'
+    stockade run --timeout 10s --memory 512MiB --shell 'seq 9 | wc'
   A terminal:
-    stockade run --image debian:stable --tty -- bash
+    stockade run --tty -- bash
   The result as one JSON object:
-    stockade run --image python:3.13-slim --json -- python3 -c 'print(6*7)'";
+    stockade run --json -- python3 -c 'print(6*7)'";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{}", exit::HELP))]
@@ -69,9 +74,10 @@ pub(crate) struct Run {
     /// End the program with all its processes after this time.
     #[arg(long, default_value = "120s", value_parser = humantime::parse_duration, value_name = "TIME")]
     pub(crate) timeout: Duration,
-    /// Give the whole command up after this time; pulling the image counts.
-    #[arg(long, default_value = "15m", value_parser = humantime::parse_duration, value_name = "TIME")]
-    pub(crate) deadline: Duration,
+    /// Give the whole command up after this time; pulling the image counts. The default is
+    /// --timeout and a quarter of an hour.
+    #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
+    pub(crate) deadline: Option<Duration>,
     /// End the program when it has written this much to both streams together. Without --json
     /// there is no bound, since nothing is kept.
     #[arg(long, value_name = "SIZE")]
@@ -83,13 +89,14 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) no_stdin: bool,
 
-    /// Memory, with swap off.
+    /// Memory, with swap off. What --work-size, --tmp-size and /dev/shm (64 MiB) may take counts
+    /// against it, and 64 MiB must be left: at least 448MiB with the defaults.
     #[arg(long, default_value = "1GiB", value_name = "SIZE")]
     pub(crate) memory: ByteSize,
     /// CPUs, such as 0.5.
     #[arg(long, default_value = "1", value_name = "NUMBER")]
     pub(crate) cpus: f64,
-    /// Processes and threads.
+    /// Processes and threads, at least 8.
     #[arg(long, default_value_t = 256, value_name = "NUMBER")]
     pub(crate) pids: u64,
     /// Size of the work directory; counts against the memory.
@@ -116,6 +123,14 @@ pub(crate) struct Run {
     /// The program and its arguments.
     #[arg(last = true, required_unless_present = "shell", value_name = "PROGRAM")]
     pub(crate) program: Vec<std::ffi::OsString>,
+}
+
+impl Run {
+    /// The deadline of the whole command.
+    pub(crate) fn deadline(&self) -> Duration {
+        self.deadline
+            .unwrap_or_else(|| self.timeout.saturating_add(AROUND))
+    }
 }
 
 #[derive(Debug, Args)]

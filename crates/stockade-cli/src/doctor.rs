@@ -7,7 +7,7 @@ use serde_json::json;
 use stockade::Call;
 use stockade_docker::doctor::{Check, Verdict, examine};
 
-use crate::{args, exit, progress, run};
+use crate::{args, exit, interrupt, progress, run, say};
 
 /// Pulling an image counts.
 const DEADLINE: Duration = Duration::from_secs(900);
@@ -15,6 +15,11 @@ const DEADLINE: Duration = Duration::from_secs(900);
 /// Prints every check; the answer is our own exit code.
 pub(crate) async fn doctor(args: &args::Doctor) -> u8 {
     let call = Call::with_timeout(DEADLINE);
+    // The first Ctrl-C cancels what is under way, and the sandbox is removed.
+    if let Err(error) = interrupt::watch(&call) {
+        say::line(&format!("signals cannot be watched: {error}"));
+        return exit::FAILED;
+    }
     let config = progress::config(&args.engine, args.json);
     let checks = examine(&call, config, args.image.as_deref()).await;
     let failed = checks
@@ -50,6 +55,9 @@ fn print(checks: &[Check], failed: usize) {
         }
     }
     let _ = match failed {
+        0 if checks.iter().any(|check| check.verdict == Verdict::Skipped) => {
+            writeln!(out, "\nNothing that was checked is missing.")
+        }
         0 => writeln!(out, "\nEverything that a sandbox needs is there."),
         1 => writeln!(out, "\nOne requirement is missing."),
         _ => writeln!(out, "\n{failed} requirements are missing."),

@@ -22,8 +22,10 @@ pub(crate) const NOT_FOUND: u8 = 127;
 pub(crate) const REFUSED: u8 = 122;
 /// The arguments were not understood (as in sysexits.h).
 pub(crate) const USAGE: u8 = 64;
-/// Ctrl-C.
+/// Ctrl-C, or another request to terminate.
 pub(crate) const INTERRUPTED: u8 = 130;
+/// 128 and SIGPIPE: nobody reads our standard output any more.
+pub(crate) const BROKEN_PIPE: u8 = 141;
 
 /// For `--help`.
 pub(crate) const HELP: &str = "\
@@ -34,10 +36,11 @@ Exit codes:
   122     refused: what was asked for cannot be enforced or does not exist
   123     the program wrote more than --max-output
   124     the program ran longer than --timeout
-  125     stockade or the engine failed
+  125     stockade or the engine failed, or --deadline passed
   126     the program cannot be executed
-  127     the program (or the working directory) does not exist
-  130     interrupted by Ctrl-C
+  127     the program (or the working directory, or the shell) does not exist
+  130     interrupted by Ctrl-C, or by a signal to terminate
+  141     nobody reads standard output any more
 A line on standard error that starts with `stockade:` and --json tell a
 program's own code from one of these.";
 
@@ -54,7 +57,7 @@ pub(crate) fn of_status(status: &ExecStatus) -> u8 {
         },
         ExecStatus::TimedOut => TIMED_OUT,
         ExecStatus::OutputLimit => OUTPUT_LIMIT,
-        ExecStatus::Cancelled => INTERRUPTED,
+        // By Ctrl-C, which the caller knows, or by the deadline.
         _ => FAILED,
     }
 }
@@ -102,6 +105,7 @@ mod tests {
             REFUSED,
             USAGE,
             INTERRUPTED,
+            BROKEN_PIPE,
         ];
         for code in codes {
             assert!(

@@ -1,7 +1,7 @@
 //! `stockade run`: one program in a fresh sandbox, which is removed again.
 
 use stockade::exec::{EndReason, ExecStatus, Process, ProcessExit};
-use stockade::{Backend as _, Call, Error, ExecRequest, Sandbox, SandboxKey, Which};
+use stockade::{Backend as _, Call, Error, ExecRequest, Interruption, Sandbox, SandboxKey, Which};
 use stockade_docker::DockerBackend;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -11,9 +11,6 @@ use crate::{args, exit, interrupt, progress, report, request, say, streams, term
 
 /// How long the removal may take when the call's own time is over.
 const CLEANUP: std::time::Duration = std::time::Duration::from_secs(30);
-
-/// 128 and SIGPIPE: nobody reads our standard output any more.
-const BROKEN_PIPE: u8 = 141;
 
 /// Runs the command; the answer is our own exit code.
 pub(crate) async fn run(args: &args::Run) -> u8 {
@@ -29,7 +26,7 @@ pub(crate) async fn run(args: &args::Run) -> u8 {
         let fault = "--tty: standard input is no terminal; leave --tty out".to_owned();
         return usage(args, &[fault]);
     }
-    let call = Call::with_timeout(args.deadline);
+    let call = Call::with_timeout(args.deadline());
     let interrupted = match interrupt::watch(&call) {
         Ok(interrupted) => interrupted,
         Err(error) => {
@@ -49,7 +46,7 @@ pub(crate) async fn run(args: &args::Run) -> u8 {
     };
     let left = remove(&backend, &key).await;
     let code = match result {
-        Ok(code) if interrupted.is_set() => code.max(exit::INTERRUPTED),
+        Ok(_) if interrupted.is_set() => exit::INTERRUPTED,
         Ok(code) => code,
         Err(error) => failed(args, &error, &call, &interrupted),
     };
@@ -75,9 +72,9 @@ async fn in_sandbox(
     let (ended, broken) = passed_through(args, call, &mut process).await;
     drop(raw);
     let ended = ended?;
-    explain(&ended, &echo);
+    explain(&ended, &echo, call);
     Ok(if broken {
-        BROKEN_PIPE
+        exit::BROKEN_PIPE
     } else {
         exit::of_status(&ended.status)
     })
@@ -157,7 +154,7 @@ async fn next_resize(signal: &mut Option<tokio::signal::unix::Signal>) -> Option
 }
 
 /// One line for what an exit code alone does not say.
-fn explain(exit: &ProcessExit, echo: &Echo) {
+fn explain(exit: &ProcessExit, echo: &Echo, call: &Call) {
     match &exit.status {
         ExecStatus::Exited(_) | ExecStatus::Signaled(_) => {}
         ExecStatus::NotStarted(not_started) => {
@@ -171,6 +168,9 @@ fn explain(exit: &ProcessExit, echo: &Echo) {
         }
         ExecStatus::OutputLimit => {
             say::line("the program was ended because it wrote more than --max-output");
+        }
+        ExecStatus::Cancelled if call.interruption() == Some(Interruption::DeadlinePassed) => {
+            say::line("the program was ended because --deadline passed");
         }
         ExecStatus::Cancelled => say::line("the program was ended"),
         _ => say::line("the program ended what watched over it, so that its exit code is lost"),

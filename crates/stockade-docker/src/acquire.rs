@@ -217,6 +217,7 @@ impl Acquire<'_> {
                 id.clone(),
                 self.name.clone(),
                 self.plan.expected.clone(),
+                self.plan.idle_limit,
             )
         });
         let id = InstanceId::new(id).map_err(|error| {

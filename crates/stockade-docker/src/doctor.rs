@@ -152,7 +152,10 @@ async fn try_sandbox(call: &Call, backend: &DockerBackend, image: &str) -> Resul
         sandbox.exec(call, request).await
     };
     let outcome = tried.await;
-    let removed = backend.dispose(call, &key, Which::All).await?;
+    // Also when the call is over: nothing may be left.
+    let window = Call::with_timeout(backend.engine().cleanup_window());
+    let removed = backend.dispose(&window, &key, Which::All).await?;
+    let _ = backend.close(&window).await?;
     let outcome = outcome?;
     if outcome.status != ExecStatus::Exited(0) {
         return Err(Error::new(ErrorKind::Internal, Operation::Exec)

@@ -18,37 +18,34 @@ const SCRATCH: &str = "stockade-test/count:1";
 
 /// Sets up everything and shows the main job.
 pub(crate) fn demo() -> Result<()> {
-    let program = [
-        "run",
-        "--quiet",
-        "--release",
-        "--locked",
-        "--package",
-        "stockade-samples",
-    ];
-    run(&cargo().args(program).args(["--bin", "demo"]))
+    let package = ["--release", "--locked", "--package", "stockade-samples"];
+    run(
+        ["run", "build"],
+        &[&package[..], &["--bin", "demo"]].concat(),
+    )
 }
 
 /// Measures what is promised, beside the bare docker commands.
 pub(crate) fn bench() -> Result<()> {
-    let program = [
-        "bench",
-        "--quiet",
-        "--locked",
-        "--package",
-        "stockade-tests",
-        "--bench",
-    ];
-    run(&cargo().args(program).arg("closed"))
+    let package = ["--locked", "--package", "stockade-tests"];
+    run(
+        ["bench", "bench"],
+        &[&package[..], &["--bench", "closed"]].concat(),
+    )
 }
 
-fn run(program: &Program) -> Result<()> {
+/// Prepares everything, builds, and runs; how cargo calls both comes first.
+fn run([run, build]: [&str; 2], what: &[&str]) -> Result<()> {
     let mut steps = Steps::default();
     let cache = Cache::open()?;
     let engine = steps.run("engine", || engine::up(&cache))?;
     steps.run("images", || test::prepare(&cache, &engine))?;
     steps.run("scratch image", || scratch(&cache, &engine))?;
-    let mut program = program.clone().env("STOCKADE_DEMO_SCRATCH", SCRATCH);
+    let only_build: &[&str] = if run == build { &["--no-run"] } else { &[] };
+    let building = cargo().arg(build).args(what).args(only_build);
+    steps.run("build", || test::pass(&building))?;
+    let mut program = cargo().args([run, "--quiet"]).args(what);
+    program = program.env("STOCKADE_DEMO_SCRATCH", SCRATCH);
     for (name, value) in environment::variables(&cache, &engine)? {
         program = program.env(name, value);
     }

@@ -140,7 +140,8 @@ fn install_nextest() -> Result<()> {
     pass(&cargo().args(["install", "cargo-nextest", "--locked"]))
 }
 
-fn pass(program: &Program) -> Result<()> {
+/// Runs with our own output, and fails when it does.
+pub(crate) fn pass(program: &Program) -> Result<()> {
     if program.show()? {
         Ok(())
     } else {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use stockade_wire::limits::{HEARTBEAT, SILENCE};
+use stockade_wire::limits::SILENCE;
 use stockade_wire::message::Hello;
 use stockade_wire::{Decoder, Frame, Kind, encode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -40,7 +40,12 @@ pub(super) struct Streams<R, W> {
 }
 
 impl Tasks {
-    pub(super) fn spawn<R, W, K>(streams: Streams<R, W>, keep: K, link: &Arc<Link>) -> Self
+    pub(super) fn spawn<R, W, K>(
+        streams: Streams<R, W>,
+        keep: K,
+        heartbeat: Duration,
+        link: &Arc<Link>,
+    ) -> Self
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
@@ -55,7 +60,7 @@ impl Tasks {
         } = streams;
         let ended = end.subscribe();
         tokio::spawn(async move {
-            write(to, queue, ended).await;
+            write(to, queue, ended, heartbeat).await;
             drop(keep);
         });
         let link = Arc::clone(link);
@@ -138,8 +143,9 @@ async fn write<W: AsyncWrite + Unpin>(
     mut to: W,
     mut queue: mpsc::UnboundedReceiver<Bytes>,
     mut ended: watch::Receiver<Option<Ended>>,
+    heartbeat: Duration,
 ) {
-    let mut heartbeat = interval(HEARTBEAT);
+    let mut heartbeat = interval(heartbeat);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut gathered = BytesMut::with_capacity(CHUNK);
     loop {

@@ -10,6 +10,7 @@ mod runs;
 mod stdin;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use stockade_wire::frame::{EndReason, StreamName};
@@ -83,12 +84,18 @@ impl Channel {
     ///
     /// `keep` lives as long as the stream: what it stands for (a process)
     /// ends when it is dropped. It is given back when nothing comes of it.
+    /// PID 1 hears from us at least every `heartbeat`.
     ///
     /// # Errors
     ///
     /// [`Ended`] when the stream ends or is not of this protocol before the
     /// hello is complete. Not bounded in time: callers bound it.
-    pub(crate) async fn open<R, W, K>(from: R, to: W, keep: K) -> Result<Self, (Ended, K)>
+    pub(crate) async fn open<R, W, K>(
+        from: R,
+        to: W,
+        keep: K,
+        heartbeat: Duration,
+    ) -> Result<Self, (Ended, K)>
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
@@ -98,7 +105,7 @@ impl Channel {
             Ok(greeted) => greeted,
             Err(ended) => return Err((ended, keep)),
         };
-        let tasks = io::Tasks::spawn(streams, keep, &link);
+        let tasks = io::Tasks::spawn(streams, keep, heartbeat, &link);
         Ok(Self {
             link,
             _tasks: Arc::new(tasks),

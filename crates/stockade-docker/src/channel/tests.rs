@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use stockade_wire::frame::Grant;
-use stockade_wire::limits::{SILENCE, STREAM_CREDIT};
+use stockade_wire::limits::{HEARTBEAT, SILENCE, STREAM_CREDIT};
 use stockade_wire::message::{Program, Status, Welcome};
 use stockade_wire::{Decoder, Frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -102,7 +102,7 @@ async fn open() -> (Channel, Guest) {
     };
     guest.send_json(Kind::Hello, 0, &hello()).await;
     let (from, to) = tokio::io::split(host);
-    let channel = Channel::open(from, to, ()).await.unwrap();
+    let channel = Channel::open(from, to, (), HEARTBEAT).await.unwrap();
     let welcome = guest.expect(Kind::Welcome).await;
     let welcome: Welcome = serde_json::from_slice(&welcome.payload).unwrap();
     assert_eq!(welcome.protocol, stockade_wire::PROTOCOL.max);
@@ -260,7 +260,7 @@ async fn a_guest_of_another_protocol_is_refused_with_its_versions() {
     hello.protocol = stockade_wire::message::ProtocolRange { min: 90, max: 91 };
     guest.send_json(Kind::Hello, 0, &hello).await;
     let (from, to) = tokio::io::split(host);
-    let (ended, ()) = Channel::open(from, to, ()).await.unwrap_err();
+    let (ended, ()) = Channel::open(from, to, (), HEARTBEAT).await.unwrap_err();
     assert_eq!(ended, Ended::Protocol("it speaks versions 90 to 91".into()));
 }
 

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use docker_driver::{
-    CallErrorKind, ContainerName, ContainerPath, CopyIn, CreateContainer, CreationMark, ImageFacts,
-    ImageRef, InspectImage, Label, LineSink, Pull, RemoveContainer, RunForeground, RunOptions,
-    User,
+    CallErrorKind, ContainerName, ContainerPath, CopyIn, CreateContainer, CreationMark,
+    ForegroundOutput, ImageFacts, ImageRef, InspectImage, Label, LineSink, Pull, RemoveContainer,
+    RunForeground, RunOptions, User,
 };
 use stockade::spec::Platform;
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Refusal, Result};
@@ -18,6 +18,9 @@ use crate::plan::{self, RUNTIME_DIR};
 /// Memory and processes of a probe: our own program and nothing else runs.
 const PROBE_MEMORY: u64 = 64 * 1024 * 1024;
 const PROBE_PIDS: u64 = 16;
+
+/// How often a probe whose answer was lost is run.
+const TRIES: u32 = 3;
 
 /// What an image is asked.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +59,16 @@ impl Engine {
                 let refusal = Refusal::ImageNotFound { reference, detail };
                 Err(Error::refused(Operation::Acquire, refusal))
             }
+            Asked::Failed(error) if error.kind() == CallErrorKind::RegistryUnreachable => {
+                Err(Error::new(ErrorKind::Unavailable, Operation::Acquire)
+                    .message(format!(
+                        "the image {reference} cannot be pulled, since its registry cannot be reached from the engine; check the name, or bring the image there with `docker load`"
+                    ))
+                    .phase(Phase::Pull)
+                    .detail(error.detail())
+                    .source(error)
+                    .build())
+            }
             pulled => pulled.or_error(Operation::Acquire, Phase::Pull).map(drop),
         }
     }
@@ -68,34 +81,56 @@ impl Engine {
         volume: &str,
         probe: Probe<'_>,
     ) -> Result<Option<Facts>> {
+        for _ in 0..TRIES {
+            let output = match self.run_facts(call, volume, probe).await? {
+                Some(output) => output,
+                None => return Ok(None),
+            };
+            if let Ok(facts) = serde_json::from_slice(&output.stdout) {
+                return Ok(Some(facts));
+            }
+            if output.code != 0 {
+                return Err(Error::new(ErrorKind::Unavailable, Operation::Acquire)
+                    .message(format!(
+                        "the guest runtime does not run in the image (code {}); see the detail, and try another image to tell whether the engine or the image is at fault",
+                        output.code
+                    ))
+                    .phase(Phase::Image)
+                    .detail(String::from_utf8_lossy(&output.stderr))
+                    .build());
+            }
+            // The program ended well and its output did not arrive, or not
+            // whole: a loaded engine sometimes loses what a container of
+            // some milliseconds wrote. It only looks, so it can look again.
+        }
+        Err(Error::new(ErrorKind::Unavailable, Operation::Acquire)
+            .message(format!(
+                "what the guest runtime found in the image did not arrive in {TRIES} tries; the engine loses output of short programs, try again when it is less loaded"
+            ))
+            .phase(Phase::Image)
+            .build())
+    }
+
+    async fn run_facts(
+        &self,
+        call: &Call,
+        volume: &str,
+        probe: Probe<'_>,
+    ) -> Result<Option<ForegroundOutput>> {
         let mut words = vec!["facts".to_owned(), format!("--runtime-dir={RUNTIME_DIR}")];
         words.push(format!("--user={}", probe.user));
         words.extend(probe.paths.iter().map(|path| format!("--path={path}")));
         let name = format!("stockade-{}-facts", names::nonce()?);
         let options = self.probe(&name, probe.image_id, words)?;
-        let mount = runtime_mount(volume)?.read_only();
-        let options = options.mounts([mount]).read_only();
-        let ran = self.mutate(call, RunForeground::new(options, FACTS)).await;
-        let output = match ran {
+        let options = options
+            .mounts([runtime_mount(volume)?.read_only()])
+            .read_only();
+        match self.mutate(call, RunForeground::new(options, FACTS)).await {
             // Docker's own words for a program that is not there: the volume
             // is new, or was never filled.
-            Asked::Failed(error) if error.kind() == CallErrorKind::ProgramNotFound => {
-                return Ok(None);
-            }
-            ran => ran.or_error(Operation::Acquire, Phase::Image)?,
-        };
-        let facts = serde_json::from_slice(&output.stdout).ok();
-        if output.code == 0 && facts.is_some() {
-            return Ok(facts);
+            Asked::Failed(error) if error.kind() == CallErrorKind::ProgramNotFound => Ok(None),
+            ran => ran.or_error(Operation::Acquire, Phase::Image).map(Some),
         }
-        Err(Error::new(ErrorKind::Unavailable, Operation::Acquire)
-            .message(format!(
-                "the guest runtime does not run in the image (code {}); see the detail, and try another image to tell whether the engine or the image is at fault",
-                output.code
-            ))
-            .phase(Phase::Image)
-            .detail(String::from_utf8_lossy(&output.stderr))
-            .build())
     }
 
     /// Brings the guest runtime into a volume, through a container of the
@@ -180,7 +215,6 @@ fn is_refusal(kind: CallErrorKind) -> bool {
         kind,
         CallErrorKind::NotInRegistry
             | CallErrorKind::RegistryDenied
-            | CallErrorKind::RegistryUnreachable
             | CallErrorKind::NoSuchImage
             | CallErrorKind::PlatformMismatch
     )
@@ -192,7 +226,6 @@ fn said(error: &docker_driver::CallError) -> String {
         CallErrorKind::RegistryDenied => {
             "the registry demands other credentials; log in with `docker login`"
         }
-        CallErrorKind::RegistryUnreachable => "the registry cannot be reached from the engine",
         CallErrorKind::PlatformMismatch => "the registry has it for other platforms only",
         _ => "the registry does not have it; check the name and the tag",
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use docker_driver::StreamControl;
 use stockade::error::{LeftBehindKind, Removal};
 use stockade::{Call, Error, ErrorKind, LeftBehind, Operation, Phase, Refusal};
-use stockade_wire::limits::KILL_BOUND;
+use stockade_wire::limits::{HEARTBEAT, KILL_BOUND};
 use tokio::time::timeout;
 
 use crate::channel::{Channel, Ended};
@@ -34,6 +34,8 @@ pub(crate) struct Session {
     id: String,
     name: String,
     expected: Expected,
+    /// How often PID 1 hears from us, so that it never takes us for dead.
+    heartbeat: Duration,
     slot: tokio::sync::Mutex<Slot>,
     /// Why the sandbox is of no use any more.
     dead: Mutex<Option<String>>,
@@ -47,12 +49,20 @@ struct Slot {
 }
 
 impl Session {
-    pub(crate) fn new(engine: Engine, id: String, name: String, expected: Expected) -> Self {
+    pub(crate) fn new(
+        engine: Engine,
+        id: String,
+        name: String,
+        expected: Expected,
+        idle_limit: Duration,
+    ) -> Self {
         Self {
             engine,
             id,
             name,
             expected,
+            // Three may be late before the fourth is missed.
+            heartbeat: HEARTBEAT.min(idle_limit / 4),
             slot: tokio::sync::Mutex::default(),
             dead: Mutex::default(),
         }
@@ -170,7 +180,10 @@ impl Session {
     /// wrote to its standard error.
     async fn open(&self, call: &Call) -> Result<Result<Channel, String>, Error> {
         let relay = self.engine.attach(call, &self.id).await?;
-        let opened = timeout(HELLO, Channel::open(relay.from, relay.to, relay.keep));
+        let opened = timeout(
+            HELLO,
+            Channel::open(relay.from, relay.to, relay.keep, self.heartbeat),
+        );
         let opened = call.bound(opened).await.map_err(|why| {
             Error::interrupted(Operation::Exec, why)
                 .phase(Phase::Channel)

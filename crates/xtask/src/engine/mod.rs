@@ -133,7 +133,11 @@ pub(crate) fn run(args: EngineArgs) -> Result<()> {
         }
         Action::Status { json } => report(status(&Cache::open()?)?.as_ref(), json),
         Action::Down => provisioned::down(&Cache::open()?),
-        Action::Remove => provisioned::remove(&Cache::open()?),
+        Action::Remove => {
+            provisioned::remove(&Cache::open()?)?;
+            say("the engine is removed, with its images and the data beside it");
+            Ok(())
+        }
         Action::Restart(restart) => {
             let live_restore = match (restart.live_restore, restart.no_live_restore) {
                 (true, _) => Some(true),

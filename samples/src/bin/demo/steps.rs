@@ -85,7 +85,9 @@ pub(crate) async fn python_over_data(call: &Call, stage: &Stage, table: &mut Tab
 
 /// An image that holds one program and nothing else: no shell, no libraries.
 pub(crate) async fn from_scratch(call: &Call, stage: &Stage, table: &mut Table) -> Shown {
-    println!("\n2. A program in a FROM scratch image: no shell, no library, no other file\n");
+    println!(
+        "\n2. A program in a FROM scratch image: no shell, no library, nothing but what the engine adds\n"
+    );
     let spec = spec(&stage.scratch)?;
     let key = SandboxKey::new("demo", "scratch", "agent").with_call("1");
     let sandbox = stage.backend.acquire(call, &key, &spec).await?;
