@@ -1,13 +1,20 @@
 //! `stockade run`: one program in a fresh sandbox, which is removed again.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use stockade::exec::{EndReason, ExecStatus, Process, ProcessExit};
 use stockade::{Backend as _, Call, Error, ExecRequest, Interruption, Sandbox, SandboxKey, Which};
 use stockade_docker::DockerBackend;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use crate::interrupt::Interrupted;
 use crate::report::Echo;
 use crate::{args, exit, interrupt, progress, report, request, say, streams, terminal};
+
+/// How long output that nobody reads is offered after the program's end.
+const UNREAD: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// How long the removal may take when the call's own time is over.
 const CLEANUP: std::time::Duration = std::time::Duration::from_secs(30);
@@ -107,9 +114,11 @@ async fn passed_through(
         .take_stdin()
         .map(|stdin| tokio::spawn(streams::feed(stdin)));
     let output = process.take_output();
+    let taken = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&taken);
     let mut passing = tokio::spawn(async move {
         match output {
-            Some(output) => streams::pass_on(output).await,
+            Some(output) => streams::pass_on(output, counted).await,
             None => Ok(()),
         }
     });
@@ -137,13 +146,39 @@ async fn passed_through(
             }
         }
     };
-    if !passed && passing.await.is_ok_and(|passed| passed.is_err()) {
-        broken = true;
+    if !passed {
+        broken |= !last_output(call, &mut passing, &taken).await;
     }
     if let Some(feeder) = feeder {
         feeder.abort();
     }
     (ended, broken)
+}
+
+/// Waits for what the program had written when it ended, as long as somebody
+/// takes it: a reader that does not must not keep the sandbox. Whether it was
+/// passed on whole.
+async fn last_output(
+    call: &Call,
+    passing: &mut JoinHandle<std::io::Result<()>>,
+    taken: &AtomicU64,
+) -> bool {
+    let mut before = taken.load(Ordering::Relaxed);
+    loop {
+        tokio::select! {
+            passed = &mut *passing => return matches!(passed, Ok(Ok(()))),
+            _ = call.interrupted() => break,
+            () = tokio::time::sleep(UNREAD) => {}
+        }
+        let now = taken.load(Ordering::Relaxed);
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+    passing.abort();
+    say::line("the last of the program's output was not read, and is given up");
+    false
 }
 
 async fn next_resize(signal: &mut Option<tokio::signal::unix::Signal>) -> Option<()> {

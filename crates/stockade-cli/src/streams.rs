@@ -1,5 +1,8 @@
 //! Between the program in the sandbox and our own standard streams.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use stockade::exec::{ProcessOutput, ProcessStdin, StreamName};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -22,15 +25,20 @@ pub(crate) async fn feed(mut program: ProcessStdin) {
     let _ = program.shutdown().await;
 }
 
-/// Copies the program's output to our own streams.
+/// Copies the program's output to our own streams, and counts the bytes that
+/// were taken.
 ///
 /// # Errors
 ///
 /// When nobody reads ours any more.
-pub(crate) async fn pass_on(mut output: ProcessOutput) -> std::io::Result<()> {
+pub(crate) async fn pass_on(
+    mut output: ProcessOutput,
+    taken: Arc<AtomicU64>,
+) -> std::io::Result<()> {
     let mut stdout = tokio::io::stdout();
     let mut stderr = tokio::io::stderr();
     while let Some(chunk) = output.next().await {
+        taken.fetch_add(chunk.bytes.len() as u64, Ordering::Relaxed);
         match chunk.stream {
             StreamName::Stderr => {
                 stderr.write_all(&chunk.bytes).await?;

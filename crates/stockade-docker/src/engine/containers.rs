@@ -1,6 +1,7 @@
 //! Containers: made, looked at, entered, signalled, removed.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use docker_driver::{
     CallErrorKind, ContainerFacts, ContainerId, ContainerName, ExecStream, InspectContainer,
@@ -15,6 +16,9 @@ use super::{Asked, Engine, lift, unfit};
 use crate::decide::{Observed, State};
 use crate::names::label;
 use crate::plan::GUEST;
+
+/// Between two looks at a container that is being removed.
+const SETTLE: Duration = Duration::from_millis(100);
 
 /// What became of a create.
 pub(crate) enum Created {
@@ -83,9 +87,13 @@ impl Engine {
     /// What stands under a name.
     pub(crate) async fn observe(&self, call: &Call, name: &str) -> Result<Option<Observed>> {
         let name = ContainerName::new(name).map_err(unfit)?;
-        let found = self.query(call, InspectContainer::new(name)).await;
-        let found = found.or_error(Operation::Acquire, Phase::Observe)?;
-        Ok(found.map(observed))
+        match self.query(call, InspectContainer::new(name)).await {
+            // It went while it was looked at.
+            Asked::Failed(error) if error.kind() == CallErrorKind::NoSuchContainer => Ok(None),
+            found => Ok(found
+                .or_error(Operation::Acquire, Phase::Observe)?
+                .map(observed)),
+        }
     }
 
     /// Whether a container runs; one that is gone does not.
@@ -182,10 +190,21 @@ impl Engine {
     /// removed.
     pub(crate) async fn remove(&self, call: &Call, id: &str) -> Result<()> {
         let id = ContainerId::new(id).map_err(unfit)?;
-        let removed = self.mutate(call, RemoveContainer::new(id)).await;
-        removed
-            .or_error(Operation::Dispose, Phase::Dispose)
-            .map(drop)
+        loop {
+            match self.mutate(call, RemoveContainer::new(id.clone())).await {
+                // Somebody else removes it, or the engine does because it has
+                // ended: it is removed when it is gone, and asked for until.
+                Asked::Failed(error) if error.kind() == CallErrorKind::BeingRemoved => {
+                    let waited = call.bound(tokio::time::sleep(SETTLE)).await;
+                    waited.map_err(|why| Error::interrupted(Operation::Dispose, why).build())?;
+                }
+                removed => {
+                    return removed
+                        .or_error(Operation::Dispose, Phase::Dispose)
+                        .map(drop);
+                }
+            }
+        }
     }
 
     /// Has PID 1 of a container kill everything else in it.

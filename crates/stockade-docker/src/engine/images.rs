@@ -1,10 +1,12 @@
 //! Images and the guest runtime's volume.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use docker_driver::{
     CallErrorKind, ContainerName, ContainerPath, CopyIn, CreateContainer, CreationMark,
-    ForegroundOutput, ImageFacts, ImageRef, InspectImage, Label, LineSink, Pull, RemoveContainer,
-    RunForeground, RunOptions, User,
+    ForegroundOutput, ImageFacts, ImageRef, InspectContainer, InspectImage, Label, LineSink, Pull,
+    RemoveContainer, RunForeground, RunOptions, User,
 };
 use stockade::spec::Platform;
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Refusal, Result};
@@ -21,6 +23,9 @@ const PROBE_PIDS: u64 = 16;
 
 /// How often a probe whose answer was lost is run.
 const TRIES: u32 = 3;
+
+/// Far longer than a fill takes, which is bounded by two docker commands.
+const STALE: Duration = Duration::from_secs(150);
 
 /// What an image is asked.
 #[derive(Debug, Clone, Copy)]
@@ -144,12 +149,11 @@ impl Engine {
         binary: &[u8],
     ) -> Result<bool> {
         let tar = Bytes::from(archive(digest, binary)?);
-        // The name is the lock: two hosts cannot both make it.
-        let options = self.probe(
-            &format!("{volume}-fill"),
-            image_id,
-            vec!["version".to_owned()],
-        )?;
+        // The name is the lock: two hosts cannot both make it. One that a
+        // host left when it died is as old as no fill ever gets.
+        let name = format!("{volume}-fill");
+        self.remove_stale(call, &name).await?;
+        let options = self.probe(&name, image_id, vec!["version".to_owned()])?;
         let options = options.mounts([runtime_mount(volume)?]);
         let made = self.mutate(call, CreateContainer(options)).await;
         let id = match made {
@@ -166,6 +170,26 @@ impl Engine {
         copied?;
         removed.or_error(Operation::Acquire, Phase::Runtime)?;
         Ok(true)
+    }
+
+    /// Removes a filling container that nobody can be at any more.
+    async fn remove_stale(&self, call: &Call, name: &str) -> Result<()> {
+        let reference = ContainerName::new(name).map_err(unfit)?;
+        let found = self.query(call, InspectContainer::new(reference)).await;
+        let Some(facts) = found.or_error(Operation::Acquire, Phase::Runtime)? else {
+            return Ok(());
+        };
+        let label = |key: &str| facts.labels.get(key).map(String::as_str);
+        let created = label(label::CREATED).and_then(|text| text.parse::<u128>().ok());
+        let age = created.map(|created| names::now_millis().saturating_sub(created));
+        let stale = label(label::ROLE) == Some("probe")
+            && !facts.state.running
+            && age.is_some_and(|age| age > STALE.as_millis());
+        if stale {
+            self.remove(call, facts.id.as_str()).await
+        } else {
+            Ok(())
+        }
     }
 
     /// Root without a single capability: it can read what everybody can, and

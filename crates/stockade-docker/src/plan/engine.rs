@@ -10,6 +10,9 @@ const LEAST_MEMORY: u64 = 16 * 1024 * 1024;
 /// PID 1, a relay, a supervisor and a program, and room for one child each.
 const LEAST_PIDS: u64 = 8;
 
+/// The highest number of processes that Linux knows (`PID_MAX_LIMIT`).
+const MOST_PIDS: u64 = 4_194_304;
+
 /// The least share with which PID 1 answers in time: a hundredth of a CPU is
 /// docker's own lower bound.
 const LEAST_MILLI_CPUS: u64 = 10;
@@ -73,6 +76,7 @@ pub(super) fn check(spec: &SandboxSpec, engine: &Host) -> Result<(), Refusal> {
             limits.milli_cpus,
             engine.cpus.saturating_mul(1000),
         ),
+        ("pids", limits.pids, MOST_PIDS),
     ];
     for (limit, asked, most) in most {
         if asked > most {

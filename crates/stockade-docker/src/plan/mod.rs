@@ -30,6 +30,19 @@ pub(crate) const GUEST: &str = "/.stockade/guest";
 /// The one path of an image that is hidden even when it has content.
 pub(crate) const TMP: &str = "/tmp";
 
+/// The kernel counts memory in pages of 4 KiB on every platform that is served.
+const PAGE: u64 = 4096;
+
+/// A limit, in whole pages and never more than was asked for.
+fn pages_down(bytes: u64) -> u64 {
+    bytes / PAGE * PAGE
+}
+
+/// A capacity, in whole pages and never less than was asked for.
+fn pages_up(bytes: u64) -> u64 {
+    bytes.div_ceil(PAGE).saturating_mul(PAGE)
+}
+
 /// Where the guest runtime is, and which build it is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RuntimeAt<'a> {
@@ -84,7 +97,7 @@ pub(crate) fn plan(
         runtime_digest: runtime.digest.to_owned(),
         uid: user.uid,
         gid: user.gid,
-        memory: limits.memory,
+        memory: pages_down(limits.memory),
         pids: limits.pids,
         milli_cpus: limits.milli_cpus,
         open_files_soft: limits.open_files_soft,
@@ -100,10 +113,10 @@ pub(crate) fn plan(
         work,
         mounts,
         environment,
-        memory: limits.memory,
+        memory: pages_down(limits.memory),
         pids: limits.pids,
         milli_cpus: limits.milli_cpus,
-        shm: limits.shm_bytes,
+        shm: pages_up(limits.shm_bytes),
         open_files: (limits.open_files_soft, limits.open_files_hard),
         work_dir: spec.work_dir().as_str().to_owned(),
         idle_limit: spec.idle_limit(),

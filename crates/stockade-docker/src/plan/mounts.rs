@@ -5,7 +5,7 @@ use stockade::spec::Storage;
 use stockade::{Refusal, SandboxSpec};
 use stockade_wire::message::PathKind;
 
-use super::{Host, RUNTIME_DIR, RuntimeAt, TMP, User};
+use super::{Host, RUNTIME_DIR, RuntimeAt, TMP, User, pages_up};
 use crate::image::ImageFacts;
 use crate::names::label;
 
@@ -59,7 +59,7 @@ pub(super) fn others(
 ) -> Result<Vec<Mount>, Refusal> {
     let limits = spec.limits();
     let mut mounts = vec![runtime_volume(runtime.volume)?.read_only()];
-    mounts.push(Mount::tmpfs(path(TMP)?, limits.tmp_bytes, 0o1777));
+    mounts.push(Mount::tmpfs(path(TMP)?, pages_up(limits.tmp_bytes), 0o1777));
     for volume in volumes {
         mounts.push(Mount::tmpfs(path(volume)?, DECLARED_VOLUME, 0o1777));
     }
@@ -85,9 +85,12 @@ fn path(text: &str) -> Result<ContainerPath, Refusal> {
 /// Each tmpfs and its size in bytes, as the hello must name them.
 pub(super) fn sizes(spec: &SandboxSpec, volumes: &[String]) -> Vec<(String, u64)> {
     let limits = spec.limits();
-    let mut sizes = vec![(TMP.to_owned(), limits.tmp_bytes)];
+    let mut sizes = vec![(TMP.to_owned(), pages_up(limits.tmp_bytes))];
     if spec.storage() == Storage::Tmpfs {
-        sizes.push((spec.work_dir().as_str().to_owned(), limits.work_bytes));
+        sizes.push((
+            spec.work_dir().as_str().to_owned(),
+            pages_up(limits.work_bytes),
+        ));
     }
     sizes.extend(volumes.iter().map(|path| (path.clone(), DECLARED_VOLUME)));
     sizes
@@ -110,7 +113,7 @@ pub(super) fn work(
     let owner = (!engine.user_namespaces).then_some((user.uid, user.gid));
     Ok(Some(Mount::tmpfs_volume(TmpfsVolume {
         path: path(spec.work_dir().as_str())?,
-        bytes: limits.work_bytes,
+        bytes: pages_up(limits.work_bytes),
         inodes: limits.work_inodes,
         owner,
         mode: if owner.is_some() { 0o700 } else { 0o1777 },

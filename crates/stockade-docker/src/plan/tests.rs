@@ -363,3 +363,23 @@ fn everything_that_defines_a_sandbox_is_in_its_definition() {
     );
     assert!(labelled.unwrap().definition.drift(&base.label()).is_empty());
 }
+
+#[test]
+fn sizes_that_are_no_whole_pages_are_asked_for_as_the_kernel_counts_them() {
+    let mut limits = ResourceLimits::default();
+    limits.memory = 1_000_000_001;
+    limits.work_bytes = 100_000_001;
+    limits.tmp_bytes = 1;
+    let plan = planned(&spec(|spec| spec.limits(limits)), &image(|_| {}), &HOST).unwrap();
+    assert_eq!(
+        (plan.memory, plan.expected.memory),
+        (999_997_440, 999_997_440)
+    );
+    let words = argv(&plan).join(" ");
+    assert!(
+        words.contains("size=100003840,") && words.contains("size=4096,"),
+        "{words}"
+    );
+    let sizes = [("/tmp".to_owned(), 4096), ("/work".to_owned(), 100_003_840)];
+    assert_eq!(plan.expected.tmpfs, sizes);
+}
