@@ -43,6 +43,22 @@ async fn a_killed_relay_ends_its_commands_and_a_new_one_is_opened() {
 }
 
 #[tokio::test]
+async fn a_stopped_relay_costs_its_own_command_and_the_end_is_proved() {
+    let fixture = Fixture::python().await;
+    let line = "setsid sleep 344 & pkill -STOP -f 'guest attach'; sleep 345";
+    let request = ExecRequest::shell(line).timeout(Duration::from_secs(2));
+    let outcome = fixture.exec(request).await;
+    assert_eq!(outcome.status, ExecStatus::TimedOut);
+    assert!(outcome.tree_ended, "{outcome:?}");
+    still_works(&fixture).await;
+    assert_eq!(
+        fixture.sh("pgrep -c -f '^sleep 34[45]'").await.stdout,
+        "0\n"
+    );
+    fixture.close().await;
+}
+
+#[tokio::test]
 async fn a_killed_supervisor_takes_its_tree_with_it() {
     let fixture = Fixture::python().await;
     let outcome = fixture

@@ -124,6 +124,18 @@ impl Session {
                 return Ok(());
             }
         }
+        self.kill_outside(call, &mut slot).await
+    }
+
+    /// The same from outside at once, for when the channel has proved that it
+    /// does not answer.
+    pub(crate) async fn kill_from_outside(&self, call: &Call) -> Result<(), Error> {
+        let mut slot = self.slot(call).await?;
+        self.check_alive()?;
+        self.kill_outside(call, &mut slot).await
+    }
+
+    async fn kill_outside(&self, call: &Call, slot: &mut Slot) -> Result<(), Error> {
         let before = slot.kills;
         slot.channel = None;
         for _ in 0..TRIES {

@@ -149,7 +149,7 @@ impl Watch {
     async fn overdue(&self, reason: EndReason, queued: Duration) -> Result<ProcessExit, Error> {
         self.control.end(convert::to_wire(reason));
         self.session
-            .kill_everything(&Call::with_timeout(RECOVERY))
+            .kill_from_outside(&Call::with_timeout(RECOVERY))
             .await?;
         let status = convert::ended(reason);
         self.after_abort(&status).await;
