@@ -189,7 +189,7 @@ mod tests {
         ),
         (
             Kind::RegistryUnreachable,
-            "Error response from daemon: Get \"https://registry-1.docker.io/v2/\": net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)",
+            "Error response from daemon: Get \"https://registry.example/v2/\": net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)",
         ),
         (
             Kind::RegistryDenied,

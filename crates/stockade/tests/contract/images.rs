@@ -21,7 +21,7 @@ fn image_references_are_those_of_docker() {
         "python",
         "python:3.13-slim",
         "library/python",
-        "ghcr.io/a/b__c:T_1",
+        "registry.example/a/b__c:T_1",
         "localhost/x",
         "localhost:5000/x/y:z",
         "[::1]:5000/x",
