@@ -33,14 +33,14 @@ impl Fault {
         Self::Late,
     ];
 
-    fn script(self, real: &str) -> String {
+    fn script(self) -> String {
         match self {
             Self::Fails => "echo 'something went wrong' >&2; exit 1".to_owned(),
             Self::Hangs => "exec sleep 1000".to_owned(),
             Self::Garbage => "echo '{\"Oops\": [1, 2'; exit 0".to_owned(),
-            Self::HalfWay => format!("{real} \"$@\" < /dev/null | head -c 20; exit 1"),
-            Self::Killed => format!("{real} \"$@\" < /dev/null > /dev/null 2>&1; kill -9 $$"),
-            Self::Late => format!("sleep 1; echo 'WARNING: late' >&2; exec {real} \"$@\""),
+            Self::HalfWay => "docker \"$@\" < /dev/null | head -c 20; exit 1".to_owned(),
+            Self::Killed => "docker \"$@\" < /dev/null > /dev/null 2>&1; kill -9 $$".to_owned(),
+            Self::Late => "sleep 1; echo 'WARNING: late' >&2; exec docker \"$@\"".to_owned(),
         }
     }
 }
@@ -58,7 +58,7 @@ pub fn client(folder: &Path, at: u32, fault: Fault) -> PathBuf {
     let script = format!(
         "#!/bin/sh\necho x >> {count}\nif [ $(wc -l < {count}) -eq {at} ]; then\n{fault}\nfi\nexec docker \"$@\"\n",
         count = count.display(),
-        fault = fault.script("docker"),
+        fault = fault.script(),
     );
     fs::write(&path, script).expect("the client can be written");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it becomes executable");

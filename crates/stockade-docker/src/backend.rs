@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use stockade::vocabulary::{EgressMode, Feature, IsolationScope, OsFamily};
 use stockade::{
     Backend, BackendName, BothTransferLimits, BoxFuture, Call, Capability, Declarations, Error,
-    ErrorKind, Isolation, Operation, ReapFilter, Reaped, Refusal, Removed, Result, Sandbox,
-    SandboxKey, SandboxSpec, TransferLimits, Which,
+    ErrorKind, Isolation, Operation, ReapFilter, Reaped, Removed, Result, Sandbox, SandboxKey,
+    SandboxSpec, TransferLimits, Which,
 };
 
 use crate::config::DockerConfig;
@@ -165,10 +165,6 @@ impl Backend for DockerBackend {
 
     fn close<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Removed>> {
         Box::pin(dispose::close(&self.inner, call))
-    }
-
-    fn admit(&self, spec: &SandboxSpec) -> Result<(), Refusal> {
-        stockade::admit(&self.inner.declarations, spec)
     }
 }
 
