@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::call::{Interruption, Phase};
 use crate::fault::{Fault, SpecErrors, listed};
+use crate::files::Arrived;
 use crate::refusal::Refusal;
 use crate::words::words;
 
@@ -38,6 +39,7 @@ struct Inner {
     faults: Vec<Fault>,
     retry: Option<Retry>,
     left_behind: Vec<LeftBehind>,
+    arrived: Option<Arrived>,
     detail: String,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
@@ -91,6 +93,18 @@ words! { unranked "operation"
         Signal = "signal",
         /// Changing the size of a terminal.
         Resize = "resize",
+        /// Writing files.
+        WriteFiles = "write_files",
+        /// Reading files.
+        ReadFiles = "read_files",
+        /// Looking at a file.
+        Stat = "stat",
+        /// Listing a directory.
+        ListDir = "list_dir",
+        /// Removing a file or a directory.
+        Remove = "remove",
+        /// Removing a directory of the host's own.
+        Reclaim = "reclaim",
         /// Bringing a sandbox back to a known state.
         Reset = "reset",
         /// Removing the sandboxes of a key.
@@ -184,6 +198,7 @@ impl Error {
             faults: Vec::new(),
             retry: None,
             left_behind: Vec::new(),
+            arrived: None,
             detail: String::new(),
             source: None,
         }))
@@ -192,7 +207,7 @@ impl Error {
     /// A refusal.
     #[must_use]
     pub fn refused(operation: Operation, refusal: Refusal) -> Self {
-        let mut builder = Self::new(ErrorKind::Refused, operation);
+        let mut builder = Self::new(refusal.kind(), operation);
         builder.0.refusal = Some(refusal);
         builder.build()
     }
@@ -255,6 +270,13 @@ impl Error {
         &self.0.left_behind
     }
 
+    /// What a write that failed had written by then; nothing for other
+    /// operations, and when nothing was written.
+    #[must_use]
+    pub fn arrived(&self) -> Option<&Arrived> {
+        self.0.arrived.as_ref()
+    }
+
     /// Raw text for logs, such as the end of what a program wrote; bounded,
     /// not part of `Display`, and possibly empty.
     #[must_use]
@@ -298,6 +320,12 @@ impl ErrorBuilder {
     /// Adds something that could not be removed.
     pub fn left_behind(mut self, left: LeftBehind) -> Self {
         self.0.left_behind.push(left);
+        self
+    }
+
+    /// What was written all the same; left out when it is nothing.
+    pub fn arrived(mut self, arrived: Arrived) -> Self {
+        self.0.arrived = (!arrived.is_nothing()).then_some(arrived);
         self
     }
 
@@ -399,6 +427,9 @@ impl fmt::Display for Error {
             write!(f, " ({phase})")?;
         }
         write!(f, ": {}", one_line(&self.0.what()))?;
+        if let Some(arrived) = &self.0.arrived {
+            write!(f, "; {arrived}")?;
+        }
         for left in &self.0.left_behind {
             write!(f, "; left behind: {left}")?;
         }

@@ -8,8 +8,10 @@ use crate::call::{Call, Phase};
 use crate::error::{Error, Operation, Result};
 use crate::exec::{self, Bounds, ExecOutcome, ExecRequest, Process, Stdin};
 use crate::fault::Fault;
+use crate::files::{Download, FileStat, GuestPath, ListRequest, Listing, ReadFile, Upload};
 use crate::key::InstanceId;
 use crate::refusal::Refusal;
+use crate::spec::SandboxSpec;
 use crate::vocabulary::{Capability, Feature};
 use crate::words::Words;
 
@@ -30,6 +32,9 @@ pub trait Instance: Send + Sync + 'static {
     ///   directory, is fresh; one that was found as it was left is not.
     fn freshly_created(&self) -> bool;
 
+    /// What it was acquired as; its limits are those of every transfer.
+    fn spec(&self) -> &SandboxSpec;
+
     /// Starts a command.
     ///
     /// - Requires: the request's standard input is
@@ -47,17 +52,105 @@ pub trait Instance: Send + Sync + 'static {
     /// - Behaviour: a sandbox that is gone is [`ErrorKind::Lost`](crate::ErrorKind::Lost).
     fn spawn<'a>(&'a self, call: &'a Call, request: ExecRequest) -> BoxFuture<'a, Result<Process>>;
 
+    /// Writes a batch, which is checked and has its content at hand.
+    ///
+    /// - Requires: [`Capability::FilesIn`]; without it, the default refuses.
+    /// - Behaviour: whatever race the guest wins, nothing is written that the
+    ///   guest could not have written by itself; a link is never followed.
+    /// - Behaviour: files are the guest's own, and so are directories that are
+    ///   made; directories that exist are not touched.
+    /// - Behaviour: what could not be written is refused, and
+    ///   [`Error::arrived`] names what was written all the same.
+    fn write_files<'a>(&'a self, call: &'a Call, upload: Upload) -> BoxFuture<'a, Result<()>> {
+        let _ = (call, upload);
+        lacks(Operation::WriteFiles, Capability::FilesIn)
+    }
+
+    /// Reads files, in the order in which they were asked for.
+    ///
+    /// - Requires: [`Capability::FilesOut`]; without it, the default refuses.
+    /// - Behaviour: regular files only, sizes before bodies
+    ///   ([`Download::check_sizes`]), whole or not at all; a link is never
+    ///   followed.
+    fn read_files<'a>(
+        &'a self,
+        call: &'a Call,
+        download: Download,
+    ) -> BoxFuture<'a, Result<Vec<ReadFile>>> {
+        let _ = (call, download);
+        lacks(Operation::ReadFiles, Capability::FilesOut)
+    }
+
+    /// What is at a path.
+    ///
+    /// - Requires: [`Capability::FilesOut`]; without it, the default refuses.
+    /// - Behaviour: nothing there is no error; a link is named a link, and one
+    ///   on the way is refused.
+    fn stat<'a>(
+        &'a self,
+        call: &'a Call,
+        path: &'a GuestPath,
+    ) -> BoxFuture<'a, Result<Option<FileStat>>> {
+        let _ = (call, path);
+        lacks(Operation::Stat, Capability::FilesOut)
+    }
+
+    /// What a directory holds.
+    ///
+    /// - Requires: [`Capability::FilesList`]; without it, the default refuses.
+    /// - Behaviour: bounded in entries, and says when there is more.
+    fn list_dir<'a>(
+        &'a self,
+        call: &'a Call,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Listing>> {
+        let _ = (call, request);
+        lacks(Operation::ListDir, Capability::FilesList)
+    }
+
+    /// Removes what is at a path.
+    ///
+    /// - Requires: [`Capability::FilesDelete`]; without it, the default refuses.
+    /// - Behaviour: with the rights of the guest's own user; nothing there is
+    ///   success; links are removed and not followed; a directory needs
+    ///   `recursive`; the work directory itself is refused.
+    fn remove<'a>(
+        &'a self,
+        call: &'a Call,
+        path: &'a GuestPath,
+        recursive: bool,
+    ) -> BoxFuture<'a, Result<()>> {
+        let _ = (call, path, recursive);
+        lacks(Operation::Remove, Capability::FilesDelete)
+    }
+
+    /// Removes a directory of the host's own, and makes sure that it is gone.
+    ///
+    /// - Requires: [`Capability::Reclaim`]; without it, the default refuses.
+    fn reclaim<'a>(&'a self, call: &'a Call, path: &'a GuestPath) -> BoxFuture<'a, Result<()>> {
+        let _ = (call, path);
+        lacks(Operation::Reclaim, Capability::Reclaim)
+    }
+
     /// Brings it back to a known state, which makes it another sandbox.
     ///
     /// - Requires: [`Capability::Snapshot`]; without it, the default refuses.
     /// - Behaviour: what ran is ended, and the answer has another name.
     fn reset<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Sandbox>> {
         let _ = call;
-        let refusal = Refusal::CapabilityMissing {
-            missing: Words::from([Capability::Snapshot]),
-        };
-        Box::pin(async move { Err(Error::refused(Operation::Reset, refusal)) })
+        lacks(Operation::Reset, Capability::Snapshot)
     }
+}
+
+/// The answer to an operation that needs what a backend does not have.
+fn lacks<'a, T: Send + 'a>(
+    operation: Operation,
+    capability: Capability,
+) -> BoxFuture<'a, Result<T>> {
+    let refusal = Refusal::CapabilityMissing {
+        missing: Words::from([capability]),
+    };
+    Box::pin(async move { Err(Error::refused(operation, refusal)) })
 }
 
 /// A handle to a sandbox. Clones are the same handle.
@@ -75,6 +168,16 @@ impl Sandbox {
     #[must_use]
     pub fn new(instance: Arc<dyn Instance>) -> Self {
         Self { instance }
+    }
+
+    pub(crate) fn instance(&self) -> &dyn Instance {
+        self.instance.as_ref()
+    }
+
+    /// What it was acquired as.
+    #[must_use]
+    pub fn spec(&self) -> &SandboxSpec {
+        self.instance.spec()
     }
 
     /// Its name; another after it was replaced or reset.

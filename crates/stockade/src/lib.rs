@@ -5,7 +5,8 @@
 //! ([`SandboxKey`]); a [`Backend`] serves exactly that or refuses with a typed
 //! reason ([`Refusal`]) before anything exists, and answers with a
 //! [`Sandbox`], in which commands run ([`ExecRequest`], [`ExecOutcome`],
-//! [`Process`]). Everything happens under a [`Call`], which has one deadline.
+//! [`Process`]) and files are written and read ([`FileWrite`],
+//! [`ReadRequest`]). Everything happens under a [`Call`], which has one deadline.
 //!
 //! What a guest's program does is a value ([`ExecStatus`]); an [`Error`] means
 //! that the sandbox could not do its job, and says whether trying again can
@@ -55,6 +56,7 @@ mod encoded;
 pub mod error;
 pub mod exec;
 mod fault;
+pub mod files;
 pub mod instance;
 pub mod key;
 pub mod limits;
@@ -75,11 +77,14 @@ pub use self::disposal::{ReapFilter, Reaped, Removed, Which};
 pub use self::error::{Error, ErrorKind, LeftBehind, Operation, Result, Retry};
 pub use self::exec::{ExecOutcome, ExecRequest, ExecStatus, Process, Stdin};
 pub use self::fault::{Fault, SpecErrors};
+pub use self::files::{
+    Content, FileRead, FileStat, FileWrite, GuestPath, ListRequest, ReadRequest,
+};
 pub use self::instance::{Instance, Sandbox};
 pub use self::key::{BackendName, CallId, InstanceId, InvalidName, Kind, SandboxKey};
 pub use self::limits::{BothTransferLimits, ResourceLimits, TransferLimits};
 pub use self::policy::{EgressPolicy, EgressRule};
-pub use self::refusal::Refusal;
+pub use self::refusal::{FileRefusal, Refusal};
 pub use self::spec::{Egress, Image, SandboxSpec, SpecBuilder};
 pub use self::vocabulary::{Capabilities, Capability, Feature, Isolation, IsolationScope};
 pub use self::words::{UnknownWord, Word, Words};

@@ -129,6 +129,10 @@ impl Instance for DockerInstance {
         self.freshly_created
     }
 
+    fn spec(&self) -> &SandboxSpec {
+        &self.spec
+    }
+
     fn spawn<'a>(&'a self, call: &'a Call, request: ExecRequest) -> BoxFuture<'a, Result<Process>> {
         Box::pin(self.spawn_process(call, request))
     }

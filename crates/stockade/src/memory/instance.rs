@@ -153,6 +153,10 @@ impl Instance for MemoryInstance {
         self.freshly_created
     }
 
+    fn spec(&self) -> &SandboxSpec {
+        self.state.state().spec()
+    }
+
     fn spawn<'a>(
         &'a self,
         _call: &'a Call,

@@ -9,6 +9,11 @@ use crate::vocabulary::{Feature, IsolationScope};
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::File { path, why } => write!(f, "`{path}`: {why}"),
+            Self::FilePlane { why } => write!(
+                f,
+                "files cannot be copied while the sandbox is paused: {why}; choose the guest plane"
+            ),
             Self::NoBackend { .. }
             | Self::IsolationTooWeak { .. }
             | Self::CapabilityMissing { .. }

@@ -1,10 +1,12 @@
-//! Why a spec cannot be served.
+//! Why a spec, or an operation on a file, cannot be served.
 
 mod display;
+mod file;
 
 use std::time::Duration;
 
-use crate::error::Retry;
+pub use self::file::FileRefusal;
+use crate::error::{ErrorKind, Retry};
 use crate::key::BackendName;
 use crate::limits::TransferLimits;
 use crate::spec::{Digest, Platform, Storage};
@@ -14,7 +16,8 @@ use crate::vocabulary::{
 };
 use crate::words::{Words, words};
 
-/// Why a spec cannot be served as it stands. Nothing was made.
+/// Why a spec cannot be served as it stands, or a file cannot be moved, looked
+/// at or removed. Nothing was made.
 ///
 /// [`Display`](std::fmt::Display) says what was asked, what is wrong and what
 /// to do; [`Refusal::code`] is stable and for programs.
@@ -236,6 +239,18 @@ pub enum Refusal {
         /// Why it does not fit.
         why: String,
     },
+    /// A file cannot be moved, looked at or removed.
+    File {
+        /// Its path, shortened.
+        path: String,
+        /// Why.
+        why: FileRefusal,
+    },
+    /// Files cannot be moved in the way that the host chose.
+    FilePlane {
+        /// Why.
+        why: String,
+    },
 }
 
 /// In what an attached credential does not fit a spec.
@@ -322,6 +337,17 @@ impl Refusal {
             Self::Foreign { .. } => "foreign",
             Self::RuntimeNotCarried { .. } => "runtime_not_carried",
             Self::StorageMismatch { .. } => "storage_mismatch",
+            Self::File { why, .. } => why.code(),
+            Self::FilePlane { .. } => "file_plane",
+        }
+    }
+
+    /// The kind of error that it makes.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::File { why, .. } => why.kind(),
+            _ => ErrorKind::Refused,
         }
     }
 
@@ -344,7 +370,9 @@ impl Refusal {
             | Self::NotAsPlanned { .. }
             | Self::EngineTooOld { .. }
             | Self::EngineForeign { .. }
-            | Self::RuntimeNotCarried { .. } => Retry::OtherBackend,
+            | Self::RuntimeNotCarried { .. }
+            | Self::FilePlane { .. } => Retry::OtherBackend,
+            Self::File { why, .. } => why.retry(),
             // No spec may ask for more than the ceiling, wherever it is served.
             Self::TransferLimits { limit, asked, .. } => match ceiling(limit) {
                 Some(most) if *asked > most => Retry::Never,

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use stockade::disposal::RemovalFailure;
 use stockade::error::{LeftBehindKind, Removal};
+use stockade::files::{EntryKind, GuestPath};
 use stockade::refusal::{IdentityMismatch, Never};
 use stockade::spec::Storage;
 use stockade::vocabulary::{
     DisposalCode, EgressMode, Identity, IdentityScope, OsFamily, TransferDirection,
 };
 use stockade::{
-    BackendName, Capabilities, Capability, Error, ErrorKind, Feature, Isolation, IsolationScope,
-    LeftBehind, Operation, Phase, Refusal, Removed, Retry, Words,
+    BackendName, Capabilities, Capability, Error, ErrorKind, Feature, FileRefusal, Isolation,
+    IsolationScope, LeftBehind, Operation, Phase, Refusal, Removed, Retry, Words,
 };
 
 use crate::builder;
@@ -25,6 +26,65 @@ fn text(text: &str) -> String {
 fn refusals() -> Vec<Refusal> {
     let mut all = refusals_of_specs();
     all.extend(refusals_of_engines());
+    all.extend(refusals_of_files());
+    all
+}
+
+/// Reasons that a path, a batch or a file gives.
+fn refusals_of_files() -> Vec<Refusal> {
+    let at = || text("a/link");
+    let reasons = [
+        FileRefusal::Empty,
+        FileRefusal::Nul,
+        FileRefusal::Backslash,
+        FileRefusal::TooLong { bytes: 5000 },
+        FileRefusal::Absolute,
+        FileRefusal::Outside,
+        FileRefusal::Parent,
+        FileRefusal::NameTooLong { bytes: 300 },
+        FileRefusal::TooDeep { most: 64 },
+        FileRefusal::WorkDir,
+        FileRefusal::WorkDirLinked,
+        FileRefusal::LinkedParent { at: at() },
+        FileRefusal::ParentNotDirectory { at: at() },
+        FileRefusal::Link,
+        FileRefusal::IsDirectory,
+        FileRefusal::NotDirectory,
+        FileRefusal::NotRegular {
+            kind: EntryKind::Fifo,
+        },
+        FileRefusal::Missing,
+        FileRefusal::TooLarge { size: 9, most: 8 },
+        FileRefusal::BatchTooLarge { size: 9, most: 8 },
+        FileRefusal::TooManyFiles { count: 9, most: 8 },
+        FileRefusal::Duplicate,
+        FileRefusal::AlsoDirectory,
+        FileRefusal::SourceShort { said: 9, was: 8 },
+        FileRefusal::SourceLong { said: 9 },
+        FileRefusal::SourceNotRegular,
+        FileRefusal::SourceUnreadable {
+            why: text("denied"),
+        },
+        FileRefusal::MountHidden {
+            mount: text("/work/run"),
+        },
+        FileRefusal::NeedsRecursive,
+        FileRefusal::NoSpace,
+        FileRefusal::Denied,
+        FileRefusal::ReadOnly,
+        FileRefusal::NameRefused,
+        FileRefusal::Changed,
+        FileRefusal::StillThere,
+        FileRefusal::MountPoint,
+        FileRefusal::System { errno: 5 },
+    ];
+    let mut all: Vec<Refusal> = reasons
+        .into_iter()
+        .map(|why| GuestPath::work_dir().refused(why))
+        .collect();
+    all.push(Refusal::FilePlane {
+        why: text("the engine cannot pause"),
+    });
     all
 }
 
@@ -206,7 +266,7 @@ fn codes_are_unique_and_plain() {
     codes.sort_unstable();
     codes.dedup();
     assert_eq!(codes.len(), count);
-    assert_eq!(count, 34, "a new reason belongs into this file");
+    assert_eq!(count, 72, "a new reason belongs into this file");
     for code in codes {
         assert!(
             code.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),

@@ -10,7 +10,7 @@ use stockade::exec::{
 use stockade::memory::MemoryBackend;
 use stockade::{
     BoxFuture, Call, Error, ErrorKind, ExecRequest, Instance, InstanceId, Operation, Result,
-    Sandbox, Stdin,
+    Sandbox, SandboxSpec, Stdin,
 };
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{mpsc, oneshot};
@@ -104,6 +104,7 @@ impl Strings {
 /// A sandbox whose every command is this process.
 struct Stage {
     id: InstanceId,
+    spec: Arc<SandboxSpec>,
     process: Mutex<Option<Process>>,
 }
 
@@ -111,6 +112,7 @@ impl Stage {
     fn with(process: Process) -> Sandbox {
         Sandbox::new(Arc::new(Self {
             id: InstanceId::new("stage").expect("a valid id"),
+            spec: crate::spec(),
             process: Mutex::new(Some(process)),
         }))
     }
@@ -123,6 +125,10 @@ impl Instance for Stage {
 
     fn freshly_created(&self) -> bool {
         true
+    }
+
+    fn spec(&self) -> &SandboxSpec {
+        &self.spec
     }
 
     fn spawn<'a>(&'a self, _: &'a Call, _: ExecRequest) -> BoxFuture<'a, Result<Process>> {
