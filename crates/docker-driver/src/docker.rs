@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use crate::argv::ContainerId;
 use crate::bind::{self, BindConfig, BindError, Bound, Endpoint, EngineFacts};
 use crate::bounds::Bounds;
 use crate::error::CallError;
+use crate::hold::{Events, Hold, HoldRequest};
 use crate::log::InvocationLog;
 use crate::stream::Stream;
 use crate::undo::Settled;
@@ -112,6 +114,43 @@ impl Docker {
             .client
             .open(bounds, ExecStream::NAME, &verb.argv(), true)
             .await
+    }
+
+    /// Pauses a container until the hold is released or over. Two docker
+    /// processes in all: one that pauses, one that thaws.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`]; [`CallErrorKind::AlreadyPaused`] when somebody else has
+    /// paused it, who alone may thaw it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future thaws what it has paused, in the background.
+    ///
+    /// [`CallErrorKind::AlreadyPaused`]: crate::CallErrorKind::AlreadyPaused
+    pub async fn hold(&self, bounds: &Bounds, request: HoldRequest) -> Result<Hold, CallError> {
+        let _ = (bounds, request);
+        todo!()
+    }
+
+    /// Opens a stream of what happens to a container: when it is paused and
+    /// when it is thawed. It is live when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves no process.
+    pub async fn events(
+        &self,
+        bounds: &Bounds,
+        container: &ContainerId,
+    ) -> Result<Events, CallError> {
+        let _ = (bounds, container);
+        todo!()
     }
 
     /// Waits for work that goes on without a caller: changes that were

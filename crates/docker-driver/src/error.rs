@@ -57,6 +57,16 @@ pub enum CallErrorKind {
     Paused,
     /// The container is not paused.
     NotPaused,
+    /// Somebody else has paused the container.
+    AlreadyPaused,
+    /// The engine cannot pause containers.
+    PauseUnsupported,
+    /// The hold is over: the container may run again.
+    HoldEnded,
+    /// A copy made no progress for longer than it may, and was ended.
+    NoProgress,
+    /// There is nothing at this path of the container.
+    NoSuchPath,
     /// The image has no such user or group.
     UserNotFound,
     /// The program does not exist in the container.
@@ -209,6 +219,11 @@ impl fmt::Display for CallErrorKind {
             Self::NotRunning => "the container is not running",
             Self::Paused => "the container is paused",
             Self::NotPaused => "the container is not paused",
+            Self::AlreadyPaused => "somebody else has paused the container",
+            Self::PauseUnsupported => "the engine cannot pause containers",
+            Self::HoldEnded => "the hold is over, and the container may run again",
+            Self::NoProgress => "it made no progress for longer than it may and was ended",
+            Self::NoSuchPath => "there is nothing at this path of the container",
             Self::UserNotFound => "the image has no such user or group",
             Self::ProgramNotFound => "the program does not exist in the container",
             Self::ProgramNotExecutable => "the program cannot be executed in the container",

@@ -38,12 +38,14 @@ mod bounds;
 mod client;
 mod docker;
 mod error;
+mod hold;
 mod log;
 mod phrases;
 mod process;
 #[cfg(feature = "stand-in")]
 pub mod stand_in;
 mod stream;
+pub mod tar;
 mod undo;
 mod verb;
 mod verbs;
@@ -58,6 +60,7 @@ pub use self::bind::{
 pub use self::bounds::Bounds;
 pub use self::docker::Docker;
 pub use self::error::{Aftermath, CallError, CallErrorKind};
+pub use self::hold::{ContainerEvent, Events, Hold, HoldRequest, TarIn, TarOut};
 pub use self::log::{Counts, Invocation, InvocationLog, Outcome};
 pub use self::stream::{Stream, StreamControl, StreamEnd, StreamInput, StreamOutput};
 pub use self::undo::{FailedUndo, Settled, Undo};
