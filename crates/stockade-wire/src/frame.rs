@@ -74,11 +74,13 @@ pub enum Kind {
     /// Guest: [`crate::message::Exit`] as JSON.
     Exit = 0x1e,
 
-    /// Reserved for files: a request.
+    /// Host, inside a file operation's standard input: [`crate::files::Batch`]
+    /// or [`crate::files::Item`] as JSON.
     FileRequest = 0x30,
-    /// Reserved for files: content, raw.
+    /// Either, inside a file operation's standard streams: content, raw.
     FileData = 0x31,
-    /// Reserved for files: an answer.
+    /// Guest, inside a file operation's standard output:
+    /// [`crate::files::Answer`] as JSON.
     FileAnswer = 0x32,
 
     /// Reserved for tools of the host: a call.

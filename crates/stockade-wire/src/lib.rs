@@ -24,8 +24,14 @@
 //!    last byte. After that the run's number is free.
 //! 6. Each side sends [`Kind::Ping`] every [`limits::HEARTBEAT`]; a side that
 //!    hears nothing for [`limits::SILENCE`] treats the stream as ended.
+//!
+//! # Files
+//!
+//! A file operation is such a command, whose program is the guest runtime
+//! itself; what its standard streams carry is in [`files`].
 
 pub mod credit;
+pub mod files;
 pub mod frame;
 pub mod limits;
 pub mod message;

@@ -174,6 +174,9 @@ pub enum Program {
     Argv(Vec<Text>),
     /// A line for the image's `/bin/sh -c`.
     Shell(Text),
+    /// The guest runtime itself, which reads, writes and removes files as
+    /// [`crate::files`] says. Needs [`Start::stdin`], and nothing of the image.
+    Files,
 }
 
 /// Size of a terminal in characters.

@@ -71,6 +71,7 @@ impl Program {
         let arguments: Vec<Vec<u8>> = match start.program {
             Asked::Argv(words) => words.into_iter().map(|word| word.into_bytes()).collect(),
             Asked::Shell(line) => vec![SHELL.into(), b"-c".to_vec(), line.into_bytes()],
+            Asked::Files => return Err(invalid()),
         };
         let name = arguments.first().filter(|name| !name.is_empty());
         let path = environment.iter().find(|known| known.name == b"PATH");
