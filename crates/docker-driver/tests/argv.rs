@@ -168,6 +168,19 @@ fn a_tmpfs_volume_without_an_owner_names_none() {
 }
 
 #[test]
+fn an_anonymous_volume_has_no_source_and_is_shared_by_the_id_of_its_container() {
+    let mount = Mount::anonymous_volume(path("/work")).labelled([label("role", "work")]);
+    let argv = CreateContainer(bare().mounts([mount]).volumes_from(id())).argv();
+    let words: Vec<_> = argv.words().collect();
+    let mount = "--mount=type=volume,destination=/work,volume-nocopy=true,volume-label=role=work";
+    assert!(words.contains(&mount), "{words:?}");
+    assert!(
+        words.contains(&format!("--volumes-from={ID}").as_str()),
+        "{words:?}"
+    );
+}
+
+#[test]
 fn containers_are_looked_at_and_handled_by_name_or_id() {
     check(
         &InspectContainer::new(name()).argv(),

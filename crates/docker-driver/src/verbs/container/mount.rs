@@ -11,7 +11,9 @@ pub struct Mount(Kind);
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     Volume {
-        name: VolumeName,
+        /// Without one the engine names it, and it ends with the last
+        /// container that has it.
+        name: Option<VolumeName>,
         path: ContainerPath,
         read_only: bool,
         labels: Vec<Label>,
@@ -50,12 +52,15 @@ impl Mount {
     /// A named volume, writable. The engine creates it, empty, when it does
     /// not exist.
     pub fn volume(name: VolumeName, path: ContainerPath) -> Self {
-        Self(Kind::Volume {
-            name,
-            path,
-            read_only: false,
-            labels: Vec::new(),
-        })
+        Self::local_volume(Some(name), path)
+    }
+
+    /// An anonymous volume on the engine's disk, writable. It outlives a stop
+    /// of its container, and ends when the last container that has it is
+    /// removed, also when that one got it by
+    /// [`volumes_from`](super::RunOptions::volumes_from).
+    pub fn anonymous_volume(path: ContainerPath) -> Self {
+        Self::local_volume(None, path)
     }
 
     /// An anonymous volume in memory.
@@ -68,6 +73,15 @@ impl Mount {
     /// a colon here.
     pub fn tmpfs(path: ContainerPath, bytes: u64, mode: u32) -> Self {
         Self(Kind::Tmpfs { path, bytes, mode })
+    }
+
+    fn local_volume(name: Option<VolumeName>, path: ContainerPath) -> Self {
+        Self(Kind::Volume {
+            name,
+            path,
+            read_only: false,
+            labels: Vec::new(),
+        })
     }
 
     /// The same volume with these labels, which count when the engine creates
@@ -101,12 +115,10 @@ impl Mount {
                 read_only,
                 labels,
             } => {
-                let mut fields = vec![
-                    "type=volume".to_owned(),
-                    format!("source={name}"),
-                    format!("destination={path}"),
-                    "volume-nocopy=true".to_owned(),
-                ];
+                let mut fields = vec!["type=volume".to_owned()];
+                fields.extend(name.as_ref().map(|name| format!("source={name}")));
+                fields.push(format!("destination={path}"));
+                fields.push("volume-nocopy=true".to_owned());
                 if *read_only {
                     fields.push("readonly=true".to_owned());
                 }

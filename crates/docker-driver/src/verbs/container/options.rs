@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::Mount;
 use crate::argv::{
-    Argv, ContainerName, ContainerPath, CreationMark, EnvVar, ImageRef, Label, Platform,
+    Argv, ContainerId, ContainerName, ContainerPath, CreationMark, EnvVar, ImageRef, Label,
+    Platform,
 };
 
 /// Numeric user and group, so that nothing of the image decides what they
@@ -47,6 +48,7 @@ pub struct RunOptions {
     hostname: Option<ContainerName>,
     environment: Vec<EnvVar>,
     mounts: Vec<Mount>,
+    volumes_from: Option<ContainerId>,
     read_only: bool,
     remove: bool,
     memory: Option<u64>,
@@ -82,6 +84,7 @@ impl RunOptions {
             hostname: None,
             environment: Vec::new(),
             mounts: Vec::new(),
+            volumes_from: None,
             read_only: false,
             remove: false,
             memory: None,
@@ -170,6 +173,15 @@ impl RunOptions {
     #[must_use]
     pub fn mounts(mut self, mounts: impl IntoIterator<Item = Mount>) -> Self {
         self.mounts.extend(mounts);
+        self
+    }
+
+    /// Mounts every volume of that container at the same path, where no mount
+    /// of its own is. An anonymous one is then shared: it ends with the last
+    /// container that has it.
+    #[must_use]
+    pub fn volumes_from(mut self, container: ContainerId) -> Self {
+        self.volumes_from = Some(container);
         self
     }
 
@@ -284,6 +296,7 @@ impl RunOptions {
             .options("ulimit", &self.ulimits)
             .maybe("stop-signal", self.stop_signal)
             .maybe("entrypoint", self.entrypoint.as_ref())
+            .maybe("volumes-from", self.volumes_from.as_ref())
             .environment(&self.environment)
             .id_file();
         let argv = self
