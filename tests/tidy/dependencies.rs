@@ -23,7 +23,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("stockade-guest", &["stockade-wire"]),
     ("stockade-runtime", &[]),
-    ("stockade-cli", &["stockade", "stockade-docker"]),
+    ("stockade-conformance", &["stockade"]),
+    (
+        "stockade-cli",
+        &["stockade", "stockade-docker", "stockade-conformance"],
+    ),
     ("xtask", &[]),
 ];
 
