@@ -102,7 +102,14 @@ fn name() -> Result<BackendName> {
 /// from the engine and not a property of this backend.
 fn declarations() -> Declarations {
     Declarations::new()
-        .with_capabilities([Capability::Exec])
+        .with_capabilities([
+            Capability::Exec,
+            Capability::FilesIn,
+            Capability::FilesOut,
+            Capability::FilesList,
+            Capability::FilesDelete,
+            Capability::Reclaim,
+        ])
         .with_limits(BothTransferLimits::new(
             TransferLimits::CEILING,
             TransferLimits::CEILING,

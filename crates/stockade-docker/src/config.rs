@@ -22,6 +22,7 @@ pub struct DockerConfig {
     pub(crate) pull_timeout: Duration,
     pub(crate) in_flight: usize,
     pub(crate) runtime: RuntimeSource,
+    pub(crate) file_plane: FilePlane,
     pub(crate) progress: Option<ProgressSink>,
 }
 
@@ -34,6 +35,20 @@ pub enum RuntimeSource {
     Carried,
     /// A static binary of the engine's platform.
     File(PathBuf),
+}
+
+/// How files get into a sandbox and out of it. Both answer the same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum FilePlane {
+    /// As tar streams through the engine, while the sandbox is paused. Large
+    /// files go fastest this way. The default.
+    #[default]
+    Tar,
+    /// Through the guest runtime, as the guest's own user. Many small files go
+    /// fastest this way; nothing is paused, no docker command is run, and it
+    /// works on engines that cannot pause or that remap users.
+    Guest,
 }
 
 /// Something that takes long enough for a person to wonder.
@@ -72,6 +87,7 @@ impl DockerConfig {
             pull_timeout: Duration::from_secs(600),
             in_flight: 8,
             runtime: RuntimeSource::Carried,
+            file_plane: FilePlane::Tar,
             progress: None,
         }
     }
@@ -120,6 +136,13 @@ impl DockerConfig {
         self
     }
 
+    /// How files are moved. Default [`FilePlane::Tar`].
+    #[must_use]
+    pub fn file_plane(mut self, plane: FilePlane) -> Self {
+        self.file_plane = plane;
+        self
+    }
+
     /// Told about what takes long. Called from the tasks that do the work, so
     /// it must not block.
     #[must_use]
@@ -146,6 +169,7 @@ impl fmt::Debug for DockerConfig {
             .field("pull_timeout", &self.pull_timeout)
             .field("in_flight", &self.in_flight)
             .field("runtime", &self.runtime)
+            .field("file_plane", &self.file_plane)
             .finish_non_exhaustive()
     }
 }

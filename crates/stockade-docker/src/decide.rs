@@ -21,8 +21,9 @@ pub(crate) struct Observed {
 /// The engine's states, as far as they call for different steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
+    /// Running, or paused while its files are copied, which may be by a host
+    /// that died: whoever uses it next waits for its thaw, or thaws it.
     Running,
-    Paused,
     /// Created, exited or dead: with a work directory in memory it has lost
     /// everything, and is of no use.
     Stopped,
@@ -82,9 +83,6 @@ pub(crate) fn decide(observed: &Observed, desired: Desired<'_>) -> Decision {
         // Another process may be using it, which the engine cannot tell us.
         State::Running if !drift.is_empty() => Decision::Refuse(Refusal::Drifted { fields: drift }),
         State::Running => Decision::Adopt,
-        State::Paused => Decision::Refuse(Refusal::Drifted {
-            fields: vec!["paused".to_owned()],
-        }),
     }
 }
 
@@ -128,10 +126,6 @@ mod tests {
         assert_eq!(decided(&observed(State::Running), "a"), Decision::Adopt);
         assert_eq!(decided(&observed(State::Stopped), "a"), Decision::Replace);
         assert_eq!(decided(&observed(State::Changing), "a"), Decision::Wait);
-        assert!(matches!(
-            decided(&observed(State::Paused), "a"),
-            Decision::Refuse(_)
-        ));
     }
 
     #[test]
@@ -150,13 +144,7 @@ mod tests {
 
     #[test]
     fn nothing_of_a_stranger_is_ever_adopted_replaced_or_removed() {
-        let states = [
-            State::Running,
-            State::Paused,
-            State::Stopped,
-            State::Changing,
-        ];
-        for state in states {
+        for state in [State::Running, State::Stopped, State::Changing] {
             for break_label in [0, 1, 2] {
                 for lie in [None, Some("other".to_owned())] {
                     let mut observed = observed(state);
@@ -178,12 +166,7 @@ mod tests {
 
     #[test]
     fn what_our_own_failed_create_left_goes_in_every_state() {
-        for state in [
-            State::Running,
-            State::Paused,
-            State::Stopped,
-            State::Changing,
-        ] {
+        for state in [State::Running, State::Stopped, State::Changing] {
             let mut observed = observed(state);
             observed.nonce = Some("mine".into());
             assert_eq!(decided(&observed, "b"), Decision::RemoveOurs);

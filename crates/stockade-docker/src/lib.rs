@@ -36,6 +36,8 @@ mod definition;
 mod dispose;
 pub mod doctor;
 mod engine;
+mod files;
+mod hold;
 mod image;
 mod instance;
 mod names;
@@ -44,4 +46,4 @@ mod runtime;
 mod verify;
 
 pub use backend::DockerBackend;
-pub use config::{DockerConfig, Progress, RuntimeSource};
+pub use config::{DockerConfig, FilePlane, Progress, RuntimeSource};

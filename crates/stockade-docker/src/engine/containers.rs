@@ -233,8 +233,7 @@ impl Engine {
 fn observed(facts: ContainerFacts) -> Observed {
     let label = |key: &str| facts.labels.get(key).cloned();
     let state = match facts.state.status.as_str() {
-        "paused" => State::Paused,
-        "running" => State::Running,
+        "running" | "paused" => State::Running,
         "removing" | "restarting" => State::Changing,
         _ => State::Stopped,
     };

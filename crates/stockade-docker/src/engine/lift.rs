@@ -40,7 +40,7 @@ pub(super) fn bind(error: BindError) -> Error {
 }
 
 /// A docker command that did not answer.
-pub(super) fn call(operation: Operation, phase: Phase, error: CallError) -> Error {
+pub(crate) fn call(operation: Operation, phase: Phase, error: CallError) -> Error {
     let mut builder = Error::new(kind(error.kind()), operation)
         .message(error.to_string())
         .phase(phase)

@@ -2,6 +2,7 @@
 //! deadline, and the driver's errors in the contract's words.
 
 mod containers;
+mod holds;
 mod images;
 mod lift;
 
@@ -21,11 +22,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::DockerConfig;
+use crate::hold::LockFolder;
 use crate::names;
 
 pub(crate) use containers::{CreateFailed, Created, Described, Found};
+pub(crate) use holds::Paused;
 pub(crate) use images::Probe;
-pub(crate) use lift::{disposal_code, lost};
+pub(crate) use lift::{call as lift_call, disposal_code, lost};
 
 /// How long removing what is of no use may take when its own call is over.
 const CLEANUP_WINDOW: Duration = Duration::from_secs(30);
@@ -43,6 +46,7 @@ struct Inner {
     platform: Platform,
     /// Names this backend object in the labels of what it makes.
     run: String,
+    locks: LockFolder,
 }
 
 impl Engine {
@@ -78,6 +82,7 @@ impl Engine {
                 config,
                 platform,
                 run,
+                locks: LockFolder::of_this_user(),
             }),
         })
     }

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use crate::channel::{Channel, Ended};
 use crate::engine::{Engine, lost};
+use crate::hold;
 use crate::verify::{Expected, differences};
 
 /// How long a fresh relay may take until the hello of PID 1 has arrived. A
@@ -72,6 +73,20 @@ impl Session {
         &self.name
     }
 
+    /// The engine's full id of the container.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// User and group of everything in it, as they were planned and verified.
+    pub(crate) fn owner(&self) -> (u32, u32) {
+        (self.expected.uid, self.expected.gid)
+    }
+
     /// Whether the container was removed or given up by this process.
     pub(crate) fn is_dead(&self) -> bool {
         self.lock_dead().is_some()
@@ -96,16 +111,19 @@ impl Session {
         slot.channel = None;
         let _phase = call.enter(Phase::Channel);
         let mut last = String::new();
-        for attempt in 0..TRIES {
-            if attempt > 0 {
+        let mut tries = 0;
+        while tries < TRIES {
+            if tries > 0 {
                 self.engine.kill_everything(call, &self.id).await?;
             }
             match self.open(call).await? {
                 Ok(channel) => return self.accept(&mut slot, channel).await,
                 Err(why) => last = why,
             }
-            // A relay that ended may mean that the whole sandbox did.
+            // A relay that ended may mean that the whole sandbox did, and one
+            // that did not start, that somebody copies files.
             self.check_running(call).await?;
+            tries += u32::from(!self.thawed(call).await?);
         }
         let why = format!("its guest runtime did not answer: {last}");
         Err(self.give_up(&why).await)
@@ -138,7 +156,8 @@ impl Session {
     async fn kill_outside(&self, call: &Call, slot: &mut Slot) -> Result<(), Error> {
         let before = slot.kills;
         slot.channel = None;
-        for _ in 0..TRIES {
+        let mut tries = 0;
+        while tries < TRIES {
             self.engine.kill_everything(call, &self.id).await?;
             if let Ok(channel) = self.open(call).await? {
                 let hello = channel.hello();
@@ -150,6 +169,7 @@ impl Session {
                 }
             }
             self.check_running(call).await?;
+            tries += u32::from(!self.thawed(call).await?);
         }
         Err(self.give_up("not everything in it could be killed").await)
     }
@@ -231,6 +251,16 @@ impl Session {
         }
         self.bury("its container has ended");
         self.check_alive()
+    }
+
+    /// Whether the container was paused, and waits until it runs: nothing
+    /// that it did not do meanwhile counts against it.
+    pub(crate) async fn thawed(&self, call: &Call) -> Result<bool, Error> {
+        if !self.engine.is_paused(call, &self.id).await? {
+            return Ok(false);
+        }
+        hold::until_running(&self.engine, call, Operation::Exec, &self.id).await?;
+        Ok(true)
     }
 
     fn check_alive(&self) -> Result<(), Error> {

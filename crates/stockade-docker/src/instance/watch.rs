@@ -84,6 +84,9 @@ impl Watch {
                 Event::Order(None) => orders_open = false,
                 Event::Exit(Ok(exit)) => return self.finish(exit, queued).await,
                 Event::Exit(Err(_)) => return self.channel_lost(ended, queued).await,
+                Event::Overdue if self.was_paused().await => {
+                    deadline = Some(Instant::now() + KILL_BOUND + SLACK);
+                }
                 Event::Overdue => {
                     let reason = ended.unwrap_or(EndReason::TimedOut);
                     return self.overdue(reason, queued).await;
@@ -143,6 +146,13 @@ impl Watch {
         let status = ended.map_or(ExecStatus::SupervisorLost, convert::ended);
         self.after_abort(&status).await;
         Ok(convert::without_report(status, queued))
+    }
+
+    /// Whether the guest was frozen, and could not keep its bounds. One that
+    /// cannot be asked about was not.
+    async fn was_paused(&self) -> bool {
+        let call = Call::with_timeout(RECOVERY);
+        self.session.thawed(&call).await.unwrap_or_default()
     }
 
     /// The guest did not keep its own bounds.

@@ -1,0 +1,269 @@
+//! What is looked at, and what is copied together. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stockade::FileRefusal;
+use stockade::files::GuestPath;
+use stockade::spec::{Hardening, Storage, WorkDir};
+use stockade::{Refusal, SandboxSpec};
+
+use crate::files::look::Held;
+
+/// A directory that must be one, and no link, before a copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Where, as an absolute path of the sandbox.
+    pub(super) path: Vec<u8>,
+    /// Which; nothing for the work directory and what is above it.
+    pub(super) below: Option<GuestPath>,
+}
+
+/// Files that are read by one copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Copy {
+    /// One file, by its number in the request.
+    File(usize),
+    /// Several files of one directory, by a copy of that directory.
+    Directory {
+        /// The directory.
+        path: GuestPath,
+        /// The files, by their numbers.
+        files: Vec<usize>,
+        /// Most bytes and entries that the copy may have before it is given
+        /// up for copies of the files.
+        most: Held,
+    },
+}
+
+/// What one more copy costs, as bytes that stream by in the same time: a
+/// docker process takes some 20 ms, in which an engine sends some 8 MiB.
+const COPY_BYTES: u64 = 8 * 1024 * 1024;
+
+/// The same in entries.
+const COPY_ENTRIES: u64 = 500;
+
+/// Directories above the work directory that the guest might have swapped for
+/// links, outermost first. With a strict root there are none: what is above
+/// the work directory's mount cannot be written.
+pub(super) fn above(spec: &SandboxSpec) -> Vec<Step> {
+    if spec.hardening() == Hardening::Strict {
+        return Vec::new();
+    }
+    let work_dir = spec.work_dir().as_str();
+    let ends = work_dir.match_indices('/').skip(1).map(|(end, _)| end);
+    let mut paths: Vec<&str> = ends.map(|end| &work_dir[..end]).collect();
+    // A mount point itself cannot be moved or removed.
+    if spec.storage() == Storage::Root {
+        paths.push(work_dir);
+    }
+    let steps = paths.into_iter().map(|path| Step {
+        path: path.as_bytes().to_vec(),
+        below: None,
+    });
+    steps.collect()
+}
+
+/// Every distinct directory on the way to one of the paths, outermost first.
+pub(super) fn ancestors<'a>(
+    work_dir: &WorkDir,
+    paths: impl IntoIterator<Item = &'a GuestPath>,
+) -> Vec<Step> {
+    let distinct: BTreeSet<GuestPath> = paths.into_iter().flat_map(GuestPath::ancestors).collect();
+    let steps = distinct.into_iter().map(|path| step(work_dir, path));
+    steps.collect()
+}
+
+/// One directory that is looked at.
+pub(super) fn step(work_dir: &WorkDir, path: GuestPath) -> Step {
+    Step {
+        path: path.absolute(work_dir),
+        below: Some(path),
+    }
+}
+
+/// A copy sees the sandbox's root and the work directory's volume, and nothing
+/// else that is mounted below.
+pub(super) fn check_mounts<'a>(
+    work_dir: &WorkDir,
+    mounts: &[String],
+    paths: impl IntoIterator<Item = &'a GuestPath>,
+) -> Result<(), Refusal> {
+    let below: Vec<GuestPath> = mounts
+        .iter()
+        .filter_map(|mount| GuestPath::resolve(work_dir, mount).ok())
+        .filter(|mount| !mount.is_work_dir())
+        .collect();
+    for path in paths {
+        let hidden = below
+            .iter()
+            .find(|mount| path == *mount || path.is_below(mount));
+        if let Some(mount) = hidden {
+            return Err(path.refused(FileRefusal::MountHidden {
+                mount: mount.to_string(),
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Directories of which several files are wanted, each worth measuring.
+pub(super) fn shared(paths: &[GuestPath]) -> Vec<GuestPath> {
+    let mut counts: BTreeMap<GuestPath, usize> = BTreeMap::new();
+    for parent in paths.iter().filter_map(GuestPath::parent) {
+        *counts.entry(parent).or_default() += 1;
+    }
+    let shared = counts.into_iter().filter(|(_, count)| *count > 1);
+    shared.map(|(path, _)| path).collect()
+}
+
+/// Which copies to make: a directory as a whole where what else is in it costs
+/// less than the copies that this saves.
+pub(super) fn copies(
+    paths: &[GuestPath],
+    sizes: &[u64],
+    measured: &BTreeMap<GuestPath, Held>,
+) -> Vec<Copy> {
+    let mut together: BTreeMap<GuestPath, Vec<usize>> = BTreeMap::new();
+    for (number, path) in paths.iter().enumerate() {
+        together
+            .entry(path.parent().unwrap_or_default())
+            .or_default()
+            .push(number);
+    }
+    let mut copies = Vec::new();
+    for (path, files) in together {
+        let saved = files.len() as u64 - 1;
+        let wanted: u64 = files.iter().filter_map(|&file| sizes.get(file)).sum();
+        let worth = measured.get(&path).filter(|held| {
+            saved > 0
+                && held.bytes.saturating_sub(wanted) <= saved * COPY_BYTES
+                && held.entries.saturating_sub(saved + 1) <= saved * COPY_ENTRIES
+        });
+        match worth {
+            Some(held) => copies.push(Copy::Directory {
+                path,
+                files,
+                // What the guest said may be wrong by now; twice as much is not.
+                most: Held {
+                    entries: held.entries.saturating_mul(2).saturating_add(64),
+                    bytes: held.bytes.saturating_mul(2).saturating_add(COPY_BYTES),
+                },
+            }),
+            None => copies.extend(files.into_iter().map(Copy::File)),
+        }
+    }
+    copies
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stockade::Image;
+
+    fn path(text: &str) -> GuestPath {
+        GuestPath::new(text).unwrap()
+    }
+
+    fn spec(hardening: Hardening, storage: Storage, work_dir: &str) -> std::sync::Arc<SandboxSpec> {
+        SandboxSpec::builder("test")
+            .image(Image::reference("test"))
+            .hardening(hardening)
+            .storage(storage)
+            .work_dir(work_dir)
+            .build()
+            .unwrap()
+    }
+
+    fn above_of(hardening: Hardening, storage: Storage, work_dir: &str) -> Vec<String> {
+        let steps = above(&spec(hardening, storage, work_dir));
+        let paths = steps
+            .into_iter()
+            .map(|step| String::from_utf8(step.path).unwrap());
+        paths.collect()
+    }
+
+    #[test]
+    fn what_the_guest_could_swap_above_the_work_directory_is_looked_at() {
+        let none: [&str; 0] = [];
+        assert_eq!(above_of(Hardening::Strict, Storage::Tmpfs, "/a/b/c"), none);
+        assert_eq!(above_of(Hardening::AsImage, Storage::Tmpfs, "/work"), none);
+        assert_eq!(
+            above_of(Hardening::AsImage, Storage::Tmpfs, "/a/b/c"),
+            ["/a", "/a/b"]
+        );
+        assert_eq!(
+            above_of(Hardening::AsImage, Storage::Root, "/a/b"),
+            ["/a", "/a/b"]
+        );
+        assert_eq!(
+            above_of(Hardening::AsImage, Storage::Root, "/work"),
+            ["/work"]
+        );
+    }
+
+    #[test]
+    fn each_directory_on_the_way_is_looked_at_once_outermost_first() {
+        let work_dir = WorkDir::default();
+        let paths = [path("a/b/x"), path("a/b/y"), path("a/z"), path("top")];
+        let steps = ancestors(&work_dir, &paths);
+        let found: Vec<&[u8]> = steps.iter().map(|step| step.path.as_slice()).collect();
+        assert_eq!(found, [b"/work/a".as_slice(), b"/work/a/b"]);
+    }
+
+    #[test]
+    fn a_path_on_a_mount_that_no_copy_sees_is_refused() {
+        let work_dir = WorkDir::default();
+        let mounts = ["/", "/work", "/tmp", "/work/run", "/work-too"].map(str::to_owned);
+        let check = |name: &str| check_mounts(&work_dir, &mounts, [&path(name)]);
+        assert!(check("a").is_ok());
+        assert!(check("running").is_ok());
+        for hidden in ["run", "run/a"] {
+            let refusal = check(hidden).unwrap_err();
+            assert_eq!(refusal.code(), "file_mount_hidden");
+        }
+    }
+
+    #[test]
+    fn files_of_one_directory_are_one_copy_when_little_else_is_in_it() {
+        let paths = [
+            path("a/1"),
+            path("a/2"),
+            path("b/1"),
+            path("b/2"),
+            path("c"),
+        ];
+        let sizes = [10; 5];
+        let measured = BTreeMap::from([
+            (
+                path("a"),
+                Held {
+                    entries: 3,
+                    bytes: 30,
+                },
+            ),
+            (
+                path("b"),
+                Held {
+                    entries: 3,
+                    bytes: 1 << 30,
+                },
+            ),
+        ]);
+        let copies = copies(&paths, &sizes, &measured);
+        assert_eq!(copies.len(), 4);
+        let whole = copies.iter().find_map(|copy| match copy {
+            Copy::Directory { path, files, .. } => Some((path.to_string(), files.clone())),
+            Copy::File(_) => None,
+        });
+        assert_eq!(whole, Some(("a".to_owned(), vec![0, 1])));
+        assert!(copies.contains(&Copy::File(2)) && copies.contains(&Copy::File(4)));
+    }
+
+    #[test]
+    fn a_directory_that_could_not_be_measured_is_not_copied_as_a_whole() {
+        let paths = [path("a/1"), path("a/2")];
+        assert_eq!(shared(&paths), [path("a")]);
+        let copies = copies(&paths, &[1, 1], &BTreeMap::new());
+        assert_eq!(copies, [Copy::File(0), Copy::File(1)]);
+    }
+}

@@ -1,0 +1,217 @@
+//! One lock per container on this host, so that processes know of each other.
+//!
+//! A lock is a file that exists while it is held, locked with `flock`. Whoever
+//! thaws inherits the open file, so it stays locked until the container is
+//! thawed, even when the process that took it is gone; and whoever has thawed
+//! removes it. A file that is there and not locked is therefore of a hold
+//! whose end nobody lived to see.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+/// Between two looks at a lock that somebody else has: there is no event for
+/// the end of a lock that can be waited for and given up.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A lock that is held. Dropped, it is given back unless a guard has it too.
+#[derive(Debug)]
+pub(super) struct Lock {
+    file: File,
+    path: PathBuf,
+    /// Whether it was left behind by a hold that did not end properly.
+    left_behind: bool,
+}
+
+/// Where locks are.
+#[derive(Debug, Clone)]
+pub(crate) struct LockFolder(PathBuf);
+
+impl LockFolder {
+    /// The user's own folder: below `XDG_RUNTIME_DIR`, or below the temporary
+    /// directory. Other users on this host count as other hosts.
+    pub(crate) fn of_this_user() -> Self {
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR")
+            .map(PathBuf::from)
+            .filter(|folder| folder.is_absolute());
+        Self(match runtime {
+            Some(folder) => folder.join("stockade"),
+            None => {
+                let user = rustix::process::getuid().as_raw();
+                std::env::temp_dir().join(format!("stockade-{user}"))
+            }
+        })
+    }
+
+    /// The lock's file of one container of one engine.
+    fn path(&self, engine: &str, container: &str) -> PathBuf {
+        let mut hasher = Sha256::new();
+        hasher.update(engine.as_bytes());
+        hasher.update([0]);
+        hasher.update(container.as_bytes());
+        let digest = hasher.finalize();
+        let name: String = digest[..16]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        self.0.join(format!("{name}.hold"))
+    }
+
+    /// Makes the folder, which must be nobody else's: in a shared temporary
+    /// directory others may have made it first.
+    fn make(&self) -> io::Result<()> {
+        let made = DirBuilder::new().mode(0o700).create(&self.0);
+        match made {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let found = fs::symlink_metadata(&self.0)?;
+        if !found.is_dir() || found.uid() != rustix::process::getuid().as_raw() {
+            let path = self.0.display();
+            return Err(io::Error::other(format!("{path} belongs to somebody else")));
+        }
+        Ok(())
+    }
+
+    /// Takes the lock, when it is free.
+    ///
+    /// Cancel safe.
+    pub(super) async fn take(&self, engine: &str, container: &str) -> io::Result<Lock> {
+        self.make()?;
+        let path = self.path(engine, container);
+        loop {
+            if let Some(lock) = Lock::try_take(&path)? {
+                return Ok(lock);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+impl Lock {
+    /// `None` while somebody else has it.
+    fn try_take(path: &Path) -> io::Result<Option<Self>> {
+        let mut open = OpenOptions::new();
+        open.read(true).write(true).mode(0o600);
+        let (file, left_behind) = match open.clone().create_new(true).open(path) {
+            Ok(file) => (file, false),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match open.open(path) {
+                Ok(file) => (file, true),
+                // It was given back just now.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error),
+            },
+            Err(error) => return Err(error),
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let lock = Self {
+            file,
+            path: path.to_owned(),
+            left_behind,
+        };
+        // Whoever had it may have removed the file before we locked it.
+        Ok(lock.is_there()?.then_some(lock))
+    }
+
+    /// Whether the file of its name is the one that we have locked.
+    fn is_there(&self) -> io::Result<bool> {
+        let ours = self.file.metadata()?;
+        let there = fs::metadata(&self.path);
+        Ok(there.is_ok_and(|there| there.dev() == ours.dev() && there.ino() == ours.ino()))
+    }
+
+    /// Whether a hold of this host may have ended without a thaw.
+    pub(super) fn is_left_behind(&self) -> bool {
+        self.left_behind
+    }
+
+    /// The open file, for who thaws.
+    pub(super) fn share(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Where it is, for who thaws.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives it back, after the container is known to run.
+    pub(super) fn give_back(self) {
+        // The guard may have removed it already, and somebody else have one of
+        // that name by now.
+        if self.is_there().unwrap_or_default() {
+            // One that cannot be removed counts as left behind, which costs
+            // whoever comes next one look.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, LockFolder) {
+        let home = tempfile::tempdir().unwrap();
+        let folder = LockFolder(home.path().join("locks"));
+        (home, folder)
+    }
+
+    #[tokio::test]
+    async fn a_lock_is_one_holders_until_it_is_given_back() {
+        let (_home, folder) = folder();
+        let lock = folder.take("engine", "container").await.unwrap();
+        assert!(!lock.is_left_behind());
+        let path = lock.path().to_owned();
+        assert!(Lock::try_take(&path).unwrap().is_none());
+        assert!(folder.take("engine", "another").await.is_ok());
+        lock.give_back();
+        assert!(!path.exists(), "nothing is left of it");
+        assert!(Lock::try_take(&path).unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_lock_stays_taken_as_long_as_somebody_shares_it() {
+        let (_home, folder) = folder();
+        let lock = folder.take("engine", "container").await.unwrap();
+        let path = lock.path().to_owned();
+        let shared = lock.share().unwrap();
+        drop(lock);
+        assert!(Lock::try_take(&path).unwrap().is_none());
+        drop(shared);
+        let lock = Lock::try_take(&path).unwrap().unwrap();
+        assert!(lock.is_left_behind(), "nobody saw the end of that hold");
+    }
+
+    #[tokio::test]
+    async fn who_waited_for_a_lock_that_is_removed_takes_a_new_one() {
+        let (_home, folder) = folder();
+        let lock = folder.take("engine", "container").await.unwrap();
+        let (waits, folder) = (folder.clone(), folder);
+        let waiting = tokio::spawn(async move { waits.take("engine", "container").await });
+        tokio::task::yield_now().await;
+        lock.give_back();
+        let next = waiting.await.unwrap().unwrap();
+        assert!(!next.is_left_behind());
+        assert!(next.path().exists());
+        assert!(Lock::try_take(next.path()).unwrap().is_none());
+        drop(folder);
+    }
+
+    #[test]
+    fn a_folder_of_somebody_else_is_not_used() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("locks");
+        fs::write(&path, "a file").unwrap();
+        let error = LockFolder(path).make().unwrap_err();
+        assert!(error.to_string().contains("belongs to somebody else"));
+    }
+}
