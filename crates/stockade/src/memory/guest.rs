@@ -6,25 +6,28 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tokio::io::{AsyncReadExt, DuplexStream};
+use tokio::io::{AsyncReadExt, DuplexStream, Take};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::{Flaw, GuestFiles};
 use crate::exec::{OutputChunk, StreamName};
 
 /// Most bytes of one piece of output.
 const PIECE: usize = 64 * 1024;
 
-/// A program's view of its command: arguments, variables and streams.
+/// A program's view of its command: arguments, variables, streams and files.
 pub struct Guest {
     pub(super) args: Vec<Vec<u8>>,
     pub(super) env: BTreeMap<String, Vec<u8>>,
     pub(super) cwd: Option<Vec<u8>>,
-    pub(super) stdin: Option<DuplexStream>,
+    pub(super) stdin: Option<Take<DuplexStream>>,
     pub(super) output: mpsc::Sender<OutputChunk>,
     pub(super) limit: OutputLimit,
     pub(super) children: Children,
+    pub(super) files: GuestFiles,
+    pub(super) flaw: Option<Flaw>,
 }
 
 /// The bytes that may still be written, and what happens when they are spent.
@@ -61,6 +64,12 @@ impl Guest {
     #[must_use]
     pub fn cwd(&self) -> Option<&[u8]> {
         self.cwd.as_deref()
+    }
+
+    /// The files of the sandbox, as the program has them.
+    #[must_use]
+    pub fn files(&self) -> &GuestFiles {
+        &self.files
     }
 
     /// The next bytes of standard input, at most 64 KiB; empty at its end.
@@ -116,7 +125,17 @@ impl Guest {
         children.spawn(work);
     }
 
-    async fn write(&mut self, stream: StreamName, bytes: &[u8]) {
+    async fn write(&mut self, mut stream: StreamName, bytes: &[u8]) {
+        if self.flaw == Some(Flaw::ExecMergesStreams) {
+            stream = StreamName::Stdout;
+        }
+        let text;
+        let bytes = if self.flaw == Some(Flaw::ExecMakesText) {
+            text = String::from_utf8_lossy(bytes).into_owned();
+            text.as_bytes()
+        } else {
+            bytes
+        };
         for piece in bytes.chunks(PIECE) {
             let fits = piece
                 .len()

@@ -4,25 +4,32 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Programs;
+use super::fs::{GuestFiles, Tree};
 use super::run;
+use super::{Flaw, Programs};
 use crate::backend::BoxFuture;
 use crate::call::Call;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::exec::{ExecRequest, Process};
+use crate::files::{Download, FileStat, GuestPath, ListRequest, Listing, ReadFile, Upload};
+use crate::files::{UploadEntry, UploadKind};
 use crate::instance::{Instance, Sandbox};
 use crate::key::InstanceId;
 use crate::spec::SandboxSpec;
 
 /// One sandbox.
 pub(super) struct State {
+    number: u64,
     id: InstanceId,
     spec: Arc<SandboxSpec>,
     made: Instant,
     removed: CancellationToken,
+    files: Arc<Mutex<Tree>>,
+    flaw: Option<Flaw>,
     presence: Mutex<Presence>,
 }
 
@@ -45,19 +52,27 @@ pub(super) struct MemoryInstance {
 }
 
 impl State {
-    pub(super) fn new(number: u64, spec: Arc<SandboxSpec>) -> Self {
+    pub(super) fn new(number: u64, spec: Arc<SandboxSpec>, flaw: Option<Flaw>) -> Self {
         let now = Instant::now();
         let id = InstanceId::new(format!("memory-{number}"));
         Self {
+            number,
             id: id.unwrap_or_else(|error| unreachable!("a valid id: {error}")),
-            spec,
             made: now,
             removed: CancellationToken::new(),
+            files: Arc::new(Mutex::new(Tree::new(&spec, flaw))),
+            spec,
+            flaw,
             presence: Mutex::new(Presence {
                 users: 0,
                 idle_since: now,
             }),
         }
+    }
+
+    /// The number of its name.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     pub(super) fn id(&self) -> &InstanceId {
@@ -66,6 +81,27 @@ impl State {
 
     pub(super) fn spec(&self) -> &SandboxSpec {
         &self.spec
+    }
+
+    pub(super) fn flaw(&self) -> Option<Flaw> {
+        self.flaw
+    }
+
+    /// The files, as the guest has them.
+    pub(super) fn guest_files(&self) -> GuestFiles {
+        GuestFiles::new(&self.files)
+    }
+
+    /// The files, for an operation of the host.
+    pub(super) fn files(&self, operation: Operation) -> Result<MutexGuard<'_, Tree>> {
+        if self.has_ended() {
+            return Err(gone(operation));
+        }
+        Ok(self.tree())
+    }
+
+    pub(super) fn tree(&self) -> MutexGuard<'_, Tree> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn age(&self, now: Instant) -> Duration {
@@ -170,6 +206,92 @@ impl Instance for MemoryInstance {
             Ok(run::start(state, &self.programs, request))
         })
     }
+
+    fn write_files<'a>(&'a self, _call: &'a Call, upload: Upload) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let entries = contents(&upload).await?;
+            let mut tree = self.state.state().files(Operation::WriteFiles)?;
+            tree.write(&entries)
+        })
+    }
+
+    fn read_files<'a>(
+        &'a self,
+        _call: &'a Call,
+        download: Download,
+    ) -> BoxFuture<'a, Result<Vec<ReadFile>>> {
+        Box::pin(async move {
+            let operation = Operation::ReadFiles;
+            let tree = self.state.state().files(operation)?;
+            let read = tree.read(&download);
+            read.map_err(|refusal| Error::refused(operation, refusal))
+        })
+    }
+
+    fn stat<'a>(
+        &'a self,
+        _call: &'a Call,
+        path: &'a GuestPath,
+    ) -> BoxFuture<'a, Result<Option<FileStat>>> {
+        Box::pin(async move {
+            let tree = self.state.state().files(Operation::Stat)?;
+            let stat = tree.stat(path);
+            stat.map_err(|refusal| Error::refused(Operation::Stat, refusal))
+        })
+    }
+
+    fn list_dir<'a>(
+        &'a self,
+        _call: &'a Call,
+        request: &'a ListRequest,
+    ) -> BoxFuture<'a, Result<Listing>> {
+        Box::pin(async move {
+            let tree = self.state.state().files(Operation::ListDir)?;
+            let listing = tree.list(request);
+            listing.map_err(|refusal| Error::refused(Operation::ListDir, refusal))
+        })
+    }
+
+    fn remove<'a>(
+        &'a self,
+        _call: &'a Call,
+        path: &'a GuestPath,
+        recursive: bool,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let mut tree = self.state.state().files(Operation::Remove)?;
+            let removed = tree.remove(path, recursive);
+            removed.map_err(|refusal| Error::refused(Operation::Remove, refusal))
+        })
+    }
+
+    fn reclaim<'a>(&'a self, _call: &'a Call, path: &'a GuestPath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let mut tree = self.state.state().files(Operation::Reclaim)?;
+            let reclaimed = tree.reclaim(path);
+            reclaimed.map_err(|refusal| Error::refused(Operation::Reclaim, refusal))
+        })
+    }
+}
+
+/// Each entry of a batch with its content in memory.
+async fn contents(upload: &Upload) -> Result<Vec<(UploadEntry, Bytes)>> {
+    let mut entries = Vec::with_capacity(upload.entries().len());
+    for entry in upload.entries() {
+        let content = match &entry.kind {
+            UploadKind::Directory => Bytes::new(),
+            UploadKind::File(content) => content.to_bytes().await.map_err(|error| {
+                Error::new(ErrorKind::Unavailable, Operation::WriteFiles)
+                    .message(format!(
+                        "content that was set aside cannot be read: {error}"
+                    ))
+                    .source(error)
+                    .build()
+            })?,
+        };
+        entries.push((entry.clone(), content));
+    }
+    Ok(entries)
 }
 
 /// The error of a sandbox that is no more.

@@ -4,9 +4,11 @@
 //! process: it isolates nothing and must never be given code that is not
 //! trusted. Everything else is the contract's: keys and kinds, reuse and
 //! drift, lifetimes on tokio's clock, commands with standard streams,
-//! timeouts, cancellation, output limits, signals and background work,
-//! disposal and reaping.
+//! timeouts, cancellation, output limits, signals and background work, files
+//! with links, limits and owners, disposal and reaping.
 
+mod flaw;
+mod fs;
 mod guest;
 mod instance;
 mod run;
@@ -18,19 +20,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
+pub use self::flaw::Flaw;
+pub use self::fs::GuestFiles;
 pub use self::guest::Guest;
 use self::instance::{MemoryInstance, State};
 use crate::admit::{admit, admit_key};
 use crate::backend::{Backend, BoxFuture};
 use crate::call::{Call, Phase};
 use crate::declarations::Declarations;
-use crate::disposal::{ReapFilter, Reaped, Removed, Which};
+use crate::disposal::{ReapFilter, Reaped, RemovalFailure, Removed, Which};
 use crate::error::{Error, Operation, Result};
 use crate::instance::Sandbox;
-use crate::key::{BackendName, Kind, SandboxKey};
+use crate::key::{BackendName, InstanceId, Kind, SandboxKey};
+use crate::limits::{BothTransferLimits, TransferLimits};
 use crate::refusal::Refusal;
 use crate::spec::SandboxSpec;
-use crate::vocabulary::{Capability, EgressMode, IsolationScope, OsFamily};
+use crate::vocabulary::{Capability, DisposalCode, EgressMode, IsolationScope, OsFamily};
 
 /// A backend whose sandboxes are entries of a table, and whose programs are
 /// functions.
@@ -43,6 +48,7 @@ pub struct MemoryBackend {
     declarations: Declarations,
     programs: Programs,
     table: Arc<Mutex<Table>>,
+    flaw: Option<Flaw>,
 }
 
 /// A program: what it is given, and the exit code that it ends with.
@@ -54,6 +60,8 @@ type Programs = Arc<BTreeMap<Vec<u8>, Program>>;
 struct Table {
     sandboxes: BTreeMap<(SandboxKey, Kind), Arc<State>>,
     made: u64,
+    /// What was disposed of, for the flaws that bring it back; empty without one.
+    gone: BTreeMap<(SandboxKey, Kind), Arc<State>>,
 }
 
 impl MemoryBackend {
@@ -64,12 +72,24 @@ impl MemoryBackend {
         Self {
             name: name.unwrap_or_else(|error| unreachable!("a valid name: {error}")),
             declarations: Declarations::new()
-                .with_capabilities([Capability::Exec])
+                .with_capabilities([
+                    Capability::Exec,
+                    Capability::FilesIn,
+                    Capability::FilesOut,
+                    Capability::FilesList,
+                    Capability::FilesDelete,
+                    Capability::Reclaim,
+                ])
+                .with_limits(BothTransferLimits::new(
+                    TransferLimits::CEILING,
+                    TransferLimits::CEILING,
+                ))
                 .with_egress_modes([EgressMode::Closed])
                 .with_os_families([OsFamily::Posix])
                 .with_isolation_scopes([IsolationScope::Conversation, IsolationScope::Call]),
             programs: Arc::default(),
             table: Arc::default(),
+            flaw: None,
         }
     }
 
@@ -103,6 +123,23 @@ impl MemoryBackend {
         self
     }
 
+    /// Makes it lie in one way, instead of any before. For the tests of test
+    /// suites, which must catch it.
+    #[must_use]
+    pub fn with_flaw(mut self, flaw: Flaw) -> Self {
+        self.flaw = Some(flaw);
+        self
+    }
+
+    /// The files of a sandbox, as its guest has them; nothing when the sandbox
+    /// is gone. For tests, which plant and look from outside.
+    #[must_use]
+    pub fn files(&self, id: &InstanceId) -> Option<GuestFiles> {
+        let table = self.table();
+        let state = table.sandboxes.values().find(|state| state.id() == id);
+        state.map(|state| state.guest_files())
+    }
+
     /// Number of sandboxes that exist now.
     #[must_use]
     pub fn sandboxes(&self) -> usize {
@@ -132,11 +169,12 @@ impl MemoryBackend {
         }
         let _creating = call.enter(Phase::Create);
         let mut table = self.table();
-        let entry = (key.clone(), spec.kind().clone());
-        if let Some(state) = table.sandboxes.get(&entry) {
+        let entry = (self.filed(key), spec.kind().clone());
+        let found = table.sandboxes.get(&entry);
+        if let Some(state) = found.filter(|_| !self.has(Flaw::AcquireMakesAnother)) {
             let fields = state.spec().drift(spec);
             if fields.is_empty() {
-                return Ok(MemoryInstance::open(state, &self.programs, false));
+                return Ok(self.open(state, false));
             }
             if state.is_in_use() {
                 let fields = fields.into_iter().map(str::to_owned).collect();
@@ -145,24 +183,103 @@ impl MemoryBackend {
             state.remove();
         }
         table.made += 1;
-        let state = Arc::new(State::new(table.made, Arc::clone(spec)));
-        let sandbox = MemoryInstance::open(&state, &self.programs, true);
+        let before = table.gone.get(&entry);
+        let same = before.filter(|_| self.has(Flaw::SameIdAfterReplacement));
+        let number = same.map_or(table.made, |state| state.number());
+        let state = Arc::new(State::new(number, Arc::clone(spec), self.flaw));
+        if let Some(before) = before.filter(|_| self.has(Flaw::ReplacementKeepsFiles)) {
+            state.tree().inherit(&before.tree());
+        }
+        let sandbox = self.open(&state, true);
         table.sandboxes.insert(entry, state);
         Ok(sandbox)
+    }
+
+    fn open(&self, state: &Arc<State>, fresh: bool) -> Sandbox {
+        let fresh = match self.flaw {
+            Some(Flaw::AlwaysFresh) => true,
+            Some(Flaw::NeverFresh) => false,
+            _ => fresh,
+        };
+        MemoryInstance::open(state, &self.programs, fresh)
+    }
+
+    /// The key under which a sandbox is found.
+    fn filed(&self, key: &SandboxKey) -> SandboxKey {
+        let mut key = key.clone();
+        if self.has(Flaw::AgentsShare) {
+            key.agent_id.clear();
+        }
+        key
+    }
+
+    fn has(&self, flaw: Flaw) -> bool {
+        self.flaw == Some(flaw)
     }
 
     /// Removes every sandbox that the filter picks.
     fn remove(&self, picks: impl Fn(&SandboxKey, &Kind, &State) -> bool) -> u64 {
         let mut table = self.table();
-        let before = table.sandboxes.len();
-        table.sandboxes.retain(|(key, kind), state| {
+        let Table {
+            sandboxes, gone, ..
+        } = &mut *table;
+        let before = sandboxes.len();
+        sandboxes.retain(|(key, kind), state| {
             let picked = picks(key, kind, state);
             if picked {
                 state.remove();
+                if self.flaw.is_some() {
+                    gone.insert((key.clone(), kind.clone()), Arc::clone(state));
+                }
             }
             !picked
         });
-        (before - table.sandboxes.len()) as u64
+        (before - sandboxes.len()) as u64
+    }
+
+    fn dispose_now(&self, key: &SandboxKey, which: &Which) -> Removed {
+        let key = self.filed(key);
+        let picks = |other: &SandboxKey, kind: &Kind, state: &State| {
+            if self.has(Flaw::DisposeTakesSiblings) {
+                return other.scope == key.scope && other.thread_id == key.thread_id;
+            }
+            *other == key
+                && match which {
+                    Which::All => true,
+                    Which::Kind(wanted) => kind == wanted,
+                    Which::Instance(id) => {
+                        state.id() == id || self.has(Flaw::DisposeIgnoresInstance)
+                    }
+                }
+        };
+        if self.has(Flaw::DisposeKeeps) {
+            let table = self.table();
+            let picked = table.sandboxes.iter();
+            let picked = picked.filter(|((key, kind), state)| picks(key, kind, state));
+            return Removed::new(picked.count() as u64);
+        }
+        let mut removed = Removed::new(self.remove(picks));
+        if removed.count == 0 && self.has(Flaw::DisposeFailsTwice) {
+            let failure = RemovalFailure::new(DisposalCode::Refused, "memory", "it is not there");
+            removed.failures.push(failure);
+        }
+        removed
+    }
+
+    fn dispose_scope_now(&self, scope: &str, thread: &str) -> Removed {
+        let spared = self.has(Flaw::DisposeScopeLeavesOne).then(|| {
+            let table = self.table();
+            let mut of_thread = table
+                .sandboxes
+                .iter()
+                .filter(|((key, _), _)| key.scope == scope && key.thread_id == thread);
+            of_thread.next_back().map(|(_, state)| state.id().clone())
+        });
+        let spared = spared.flatten();
+        Removed::new(self.remove(|key, _, state| {
+            let of_thread = key.thread_id == thread || self.has(Flaw::DisposeScopeTakesThreads);
+            key.scope == scope && of_thread && Some(state.id()) != spared.as_ref()
+        }))
     }
 }
 
@@ -196,17 +313,7 @@ impl Backend for MemoryBackend {
         key: &'a SandboxKey,
         which: Which,
     ) -> BoxFuture<'a, Result<Removed>> {
-        Box::pin(async move {
-            let count = self.remove(|other, kind, state| {
-                other == key
-                    && match &which {
-                        Which::All => true,
-                        Which::Kind(wanted) => kind == wanted,
-                        Which::Instance(id) => state.id() == id,
-                    }
-            });
-            Ok(Removed::new(count))
-        })
+        Box::pin(async move { Ok(self.dispose_now(key, &which)) })
     }
 
     fn dispose_scope<'a>(
@@ -215,10 +322,7 @@ impl Backend for MemoryBackend {
         scope: &'a str,
         thread: &'a str,
     ) -> BoxFuture<'a, Result<Removed>> {
-        Box::pin(async move {
-            let count = self.remove(|key, _, _| key.scope == scope && key.thread_id == thread);
-            Ok(Removed::new(count))
-        })
+        Box::pin(async move { Ok(self.dispose_scope_now(scope, thread)) })
     }
 
     fn reap<'a>(

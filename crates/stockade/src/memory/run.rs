@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::guest::{Children, Guest, OutputLimit};
 use super::instance::{State, User, gone};
-use super::{Program, Programs};
+use super::{Flaw, GuestFiles, Program, Programs};
 use crate::backend::BoxFuture;
 use crate::error::{Operation, Result};
 use crate::exec::{
@@ -23,6 +24,9 @@ use crate::exec::{
 /// Pieces of output, and bytes of input, that may be under way.
 const PIECES: usize = 16;
 const INPUT: usize = 64 * 1024;
+
+/// Bytes of standard input that one of the lies lets through.
+const CUT_INPUT: u64 = 64 * 1024;
 
 /// Signals that end no program by default: SIGCHLD, SIGCONT, SIGURG, SIGWINCH.
 const HARMLESS: [i32; 4] = [17, 18, 23, 28];
@@ -60,9 +64,18 @@ struct Run {
 
 /// Starts a command; one that cannot start is a process that never ran.
 pub(super) fn start(state: &Arc<State>, programs: &Programs, request: ExecRequest) -> Process {
-    match find(programs, &request) {
-        Ok((program, args)) => Process::new(started(state, program, args, request)),
-        Err(why) => Process::new(not_started(why)),
+    let found = find(programs, &request);
+    let placed = found.and_then(|(program, args)| Ok((program, args, place(state, &request)?)));
+    match placed {
+        Ok((program, args, files)) => {
+            let args = lied(args, state.flaw());
+            Process::new(started(state, program, args, files, request))
+        }
+        Err(why) if why.why == NotStartedWhy::NotFound => match state.flaw() {
+            Some(Flaw::ExecFakesMissingProgram) => Process::new(never_ran(ExecStatus::Exited(127))),
+            _ => Process::new(never_ran(ExecStatus::NotStarted(why))),
+        },
+        Err(why) => Process::new(never_ran(ExecStatus::NotStarted(why))),
     }
 }
 
@@ -92,10 +105,37 @@ fn find<'p>(
         .ok_or(NotStarted::new(missing, NO_ENTRY))
 }
 
+/// The files, from the directory of the request.
+fn place(state: &State, request: &ExecRequest) -> Result<GuestFiles, NotStarted> {
+    let files = state.guest_files();
+    match request.cwd() {
+        Some(cwd) if state.flaw() != Some(Flaw::ExecIgnoresDirectory) => {
+            let place = files.in_directory(cwd);
+            place.map_err(|_| NotStarted::new(NotStartedWhy::WorkingDirectory, NO_ENTRY))
+        }
+        _ => Ok(files),
+    }
+}
+
+/// Arguments as they arrive, lies included.
+fn lied(args: Vec<Vec<u8>>, flaw: Option<Flaw>) -> Vec<Vec<u8>> {
+    match flaw {
+        Some(Flaw::ExecSplitsArguments) => {
+            let words = args.iter().flat_map(|arg| arg.split(|&byte| byte == b' '));
+            words.map(<[u8]>::to_vec).collect()
+        }
+        Some(Flaw::ExecDropsEmptyArguments) => {
+            args.into_iter().filter(|arg| !arg.is_empty()).collect()
+        }
+        _ => args,
+    }
+}
+
 fn started(
     state: &Arc<State>,
     program: &Program,
     args: Vec<Vec<u8>>,
+    files: GuestFiles,
     request: ExecRequest,
 ) -> ProcessParts {
     static NEXT_PID: AtomicU32 = AtomicU32::new(2);
@@ -112,13 +152,18 @@ fn started(
         args,
         env: environment(state, &request),
         cwd: request.cwd().map(<[u8]>::to_vec),
-        stdin: guest_stdin,
+        stdin: guest_stdin.map(|stdin| stdin.take(input_limit(state.flaw()))),
         output,
         limit: OutputLimit {
-            left: request.ends_after().unwrap_or(u64::MAX),
+            left: request
+                .ends_after()
+                .filter(|_| state.flaw() != Some(Flaw::ExecIgnoresOutputLimit))
+                .unwrap_or(u64::MAX),
             spent: over_limit.clone(),
         },
         children: Arc::clone(&children),
+        files,
+        flaw: state.flaw(),
     };
     let control = Arc::<Control>::default();
     let run = Run {
@@ -146,8 +191,16 @@ fn started(
     }
 }
 
-fn not_started(why: NotStarted) -> ProcessParts {
-    let exit = ProcessExit::new(ExecStatus::NotStarted(why));
+/// How much of standard input arrives.
+fn input_limit(flaw: Option<Flaw>) -> u64 {
+    match flaw {
+        Some(Flaw::ExecCutsInput) => CUT_INPUT,
+        _ => u64::MAX,
+    }
+}
+
+fn never_ran(status: ExecStatus) -> ProcessParts {
+    let exit = ProcessExit::new(status);
     ProcessParts {
         pid: 0,
         stdin: None,
@@ -161,7 +214,8 @@ fn not_started(why: NotStarted) -> ProcessParts {
 fn environment(state: &State, request: &ExecRequest) -> BTreeMap<String, Vec<u8>> {
     let of_sandbox = state.spec().env().iter();
     let of_sandbox = of_sandbox.map(|(name, value)| (name.clone(), value.clone().into_bytes()));
-    let own = request.env();
+    let dropped = state.flaw() == Some(Flaw::ExecDropsVariables);
+    let own = request.env().filter(|_| !dropped);
     let own = own.map(|(name, value)| (name.to_owned(), value.to_vec()));
     of_sandbox.chain(own).collect()
 }
@@ -189,16 +243,22 @@ impl Run {
 
     /// How it ended; nothing when the sandbox did.
     async fn status(&mut self) -> Option<ExecStatus> {
+        let flaw = self.user.state().flaw();
         tokio::select! {
             biased;
-            () = self.control.asked.cancelled() => Some(self.control.status()),
+            () = self.control.asked.cancelled(), if flaw != Some(Flaw::ExecIgnoresCancel) => {
+                Some(self.control.status())
+            }
             () = self.user.state().ended() => None,
             () = self.over_limit.cancelled() => Some(ExecStatus::OutputLimit),
             ended = &mut self.program => Some(match ended {
+                Ok(_) if flaw == Some(Flaw::ExecLosesExitCode) => ExecStatus::Exited(0),
                 Ok(code) => ExecStatus::Exited(code & 0xff),
                 Err(_panicked) => ExecStatus::Signaled(SIGABRT),
             }),
-            () = sleep(self.timeout) => Some(ExecStatus::TimedOut),
+            () = sleep(self.timeout), if flaw != Some(Flaw::ExecIgnoresTimeout) => {
+                Some(ExecStatus::TimedOut)
+            }
         }
     }
 
