@@ -11,6 +11,7 @@ use crate::bounds::Bounds;
 use crate::error::CallError;
 use crate::hold::{Events, Hold, HoldRequest};
 use crate::log::InvocationLog;
+use crate::process::Group;
 use crate::stream::Stream;
 use crate::undo::Settled;
 use crate::verb::{Mutation, Query};
@@ -112,7 +113,7 @@ impl Docker {
     ) -> Result<Stream, CallError> {
         self.0
             .client
-            .open(bounds, ExecStream::NAME, &verb.argv(), true)
+            .open(bounds, ExecStream::NAME, &verb.argv(), true, Group::Own)
             .await
     }
 
@@ -130,8 +131,7 @@ impl Docker {
     ///
     /// [`CallErrorKind::AlreadyPaused`]: crate::CallErrorKind::AlreadyPaused
     pub async fn hold(&self, bounds: &Bounds, request: HoldRequest) -> Result<Hold, CallError> {
-        let _ = (bounds, request);
-        todo!()
+        self.0.client.hold(bounds, request).await
     }
 
     /// Opens a stream of what happens to a container: when it is paused and
@@ -149,8 +149,7 @@ impl Docker {
         bounds: &Bounds,
         container: &ContainerId,
     ) -> Result<Events, CallError> {
-        let _ = (bounds, container);
-        todo!()
+        Events::open(&self.0.client, bounds, container).await
     }
 
     /// Waits for work that goes on without a caller: changes that were

@@ -67,6 +67,12 @@ pub enum CallErrorKind {
     NoProgress,
     /// There is nothing at this path of the container.
     NoSuchPath,
+    /// What is to be unpacked into is no directory of the container.
+    NotADirectory,
+    /// What is to be written to is read-only.
+    ReadOnly,
+    /// The engine could not unpack the tar stream.
+    TarRefused,
     /// The image has no such user or group.
     UserNotFound,
     /// The program does not exist in the container.
@@ -224,6 +230,9 @@ impl fmt::Display for CallErrorKind {
             Self::HoldEnded => "the hold is over, and the container may run again",
             Self::NoProgress => "it made no progress for longer than it may and was ended",
             Self::NoSuchPath => "there is nothing at this path of the container",
+            Self::NotADirectory => "the destination is no directory of the container",
+            Self::ReadOnly => "the destination is read-only",
+            Self::TarRefused => "the engine could not unpack the tar stream",
             Self::UserNotFound => "the image has no such user or group",
             Self::ProgramNotFound => "the program does not exist in the container",
             Self::ProgramNotExecutable => "the program cannot be executed in the container",

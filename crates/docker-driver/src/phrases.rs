@@ -91,7 +91,13 @@ const PHRASES: &[(Kind, &[&str])] = &[
     ),
     (Kind::BeingRemoved, &["container is marked for removal"]),
     (Kind::NotPaused, &["is not paused"]),
-    (Kind::Paused, &["is already paused"]),
+    (Kind::AlreadyPaused, &["is already paused"]),
+    (Kind::PauseUnsupported, &["cannot toggle freezer"]),
+    (Kind::PauseUnsupported, &["freezer not supported"]),
+    (
+        Kind::PauseUnsupported,
+        &["cannot pause the container without a cgroup"],
+    ),
     (Kind::Paused, &["is paused"]),
     (Kind::NotRunning, &["is not running"]),
     (Kind::VolumeInUse, &["volume is in use"]),
@@ -100,11 +106,61 @@ const PHRASES: &[(Kind, &[&str])] = &[
     (Kind::NoSuchContainer, &["no such object"]),
 ];
 
+/// The same for copies, of which more can be said; tried before the others.
+/// The flag says whether the container is known to exist then.
+const OF_COPIES: &[(Kind, bool, &[&str])] = &[
+    (Kind::NoSuchPath, true, &["could not find the file"]),
+    // Old clients say so of a container as well.
+    (Kind::NoSuchPath, false, &["no such container:path"]),
+    (Kind::DiskFull, true, &["no space left on device"]),
+    (Kind::DiskFull, true, &["disk quota exceeded"]),
+    (Kind::ReadOnly, true, &["is marked read-only"]),
+    (Kind::ReadOnly, true, &["read-only file system"]),
+    // The client says so whatever it was that kept it from looking.
+    (
+        Kind::NotADirectory,
+        false,
+        &["destination \"", "must be a directory"],
+    ),
+    (
+        Kind::NotADirectory,
+        true,
+        &["extraction point is not a directory"],
+    ),
+    (Kind::TarRefused, true, &["error processing tar file"]),
+    (
+        Kind::NoSuchPath,
+        true,
+        &["error response from daemon", "no such file or directory"],
+    ),
+    (
+        Kind::NoSuchPath,
+        true,
+        &["error response from daemon", "not a directory"],
+    ),
+];
+
+/// What docker says to an `unpause` of a container that cannot be frozen: it
+/// is not, or it does not run. Patterns of a shell.
+pub(crate) const NOT_FROZEN: [&str; 3] =
+    ["is not paused", "is not running", "[Nn]o such container"];
+
 /// What docker says to be wrong.
 pub(crate) fn classify(output: &Output) -> Kind {
     let text = String::from_utf8_lossy(&output.stderr).to_lowercase();
     let said = PHRASES.iter().find(|(_, parts)| says(&text, parts));
     said.map_or(Kind::Other, |(kind, _)| *kind)
+}
+
+/// What docker says to be wrong with a copy, and whether the container is
+/// known to exist.
+pub(crate) fn classify_copy(output: &Output) -> (Kind, bool) {
+    let text = String::from_utf8_lossy(&output.stderr).to_lowercase();
+    let said = OF_COPIES.iter().find(|(_, _, parts)| says(&text, parts));
+    said.map_or_else(
+        || (classify(output), false),
+        |(kind, exists, _)| (*kind, *exists),
+    )
 }
 
 /// Whether a `docker run` that ended like this failed itself, and not the

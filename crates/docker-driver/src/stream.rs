@@ -149,7 +149,7 @@ impl Ending {
     }
 
     /// Asks for the end.
-    fn ask(&self) {
+    pub(crate) fn ask(&self) {
         let mut state = self.state();
         if matches!(*state, State::Runs) {
             *state = State::Ends(self.tasks.token());
@@ -176,16 +176,20 @@ impl StreamEnd {
     /// What docker itself says to be wrong, if it does: for a stream that
     /// ended before it spoke. What a program writes can look the same.
     pub fn complaint(&self) -> Option<CallErrorKind> {
-        let output = Output {
-            exit: self.exit,
-            stdout: Bytes::new(),
-            stderr: self.stderr.clone(),
-            made: None,
-        };
+        let output = self.output();
         let failed = !self.exit.is_success();
         failed
             .then(|| phrases::classify(&output))
             .filter(|kind| *kind != CallErrorKind::Other)
+    }
+
+    pub(crate) fn output(&self) -> Output {
+        Output {
+            exit: self.exit,
+            stdout: Bytes::new(),
+            stderr: self.stderr.clone(),
+            made: None,
+        }
     }
 }
 

@@ -4,7 +4,10 @@ mod environment;
 mod names;
 pub(crate) mod quote;
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 pub use self::environment::{EnvVar, InvalidEnvVar, Secret};
 pub use self::names::{
@@ -23,7 +26,8 @@ const SHOWN_ID_FILE: &str = "--cidfile=(private file)";
 /// Only verbs construct it. Every option is one word, `--name=value`, so that
 /// no value can become an option; what stands alone is a checked name.
 /// [`Display`](fmt::Display) gives a line that a shell reads back as the same
-/// words; values of environment variables are in none of them.
+/// words, but for bytes that are no text; values of environment variables are
+/// in none of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argv {
     words: Vec<Word>,
@@ -34,6 +38,11 @@ pub struct Argv {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
     Plain(String),
+    /// Bytes that are no text, and what is shown of them.
+    Raw {
+        word: OsString,
+        shown: String,
+    },
     /// `--env-file=` and a file of `file_env`.
     EnvFile,
     /// `--cidfile=` and a file that docker writes the id into.
@@ -92,6 +101,20 @@ impl Argv {
         self
     }
 
+    /// Adds a place in a container, `container:path`, exactly.
+    pub(crate) fn place(mut self, container: &ContainerRef, path: &ContainerPath) -> Self {
+        let shown = format!("{container}:{path}");
+        self.words.push(match path.is_text() {
+            true => Word::Plain(shown),
+            false => {
+                let mut word = OsString::from(format!("{container}:"));
+                word.push(OsStr::from_bytes(path.as_bytes()));
+                Word::Raw { word, shown }
+            }
+        });
+        self
+    }
+
     /// Adds the words of the container's own command. They come after a
     /// positional, where docker reads no options any more.
     pub(crate) fn command(mut self, words: &[String]) -> Self {
@@ -127,7 +150,7 @@ impl Argv {
     /// The words after the program's name, as they are shown.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(|word| match word {
-            Word::Plain(word) => word.as_str(),
+            Word::Plain(word) | Word::Raw { shown: word, .. } => word.as_str(),
             Word::EnvFile => SHOWN_ENV_FILE,
             Word::IdFile => SHOWN_ID_FILE,
         })
@@ -158,11 +181,17 @@ impl Argv {
     }
 
     /// The words that docker is started with, once its files have paths.
-    pub(crate) fn with_files(&self, env_file: &str, id_file: &str) -> Vec<String> {
+    pub(crate) fn with_files(&self, env_file: &Path, id_file: &Path) -> Vec<OsString> {
+        let option = |name: &str, path: &Path| {
+            let mut word = OsString::from(name);
+            word.push(path);
+            word
+        };
         let word = |word: &Word| match word {
-            Word::Plain(word) => word.clone(),
-            Word::EnvFile => format!("--env-file={env_file}"),
-            Word::IdFile => format!("--cidfile={id_file}"),
+            Word::Plain(word) => word.into(),
+            Word::Raw { word, .. } => word.clone(),
+            Word::EnvFile => option("--env-file=", env_file),
+            Word::IdFile => option("--cidfile=", id_file),
         };
         self.words.iter().map(word).collect()
     }
@@ -202,20 +231,12 @@ positional!(
     VolumeName
 );
 
-/// Where `docker cp` writes a tar stream to.
-pub(crate) struct Destination<'a>(pub(crate) &'a ContainerRef, pub(crate) &'a ContainerPath);
+/// Docker's own word for "the tar stream on standard input" or "output". The
+/// only one that starts with a dash; it is no option because it is nothing
+/// else.
+pub(crate) struct StandardStream;
 
-impl Positional for Destination<'_> {
-    fn word(&self) -> String {
-        format!("{}:{}", self.0, self.1)
-    }
-}
-
-/// Docker's own word for "the tar stream on standard input". The only one
-/// that starts with a dash; it is no option because it is nothing else.
-pub(crate) struct StandardInput;
-
-impl Positional for StandardInput {
+impl Positional for StandardStream {
     fn word(&self) -> String {
         "-".to_owned()
     }

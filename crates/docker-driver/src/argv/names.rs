@@ -107,12 +107,92 @@ name! {
     ImageRef, "image reference", word
 }
 name! {
-    /// An absolute path inside a container.
-    ContainerPath, "container path", absolute_path
-}
-name! {
     /// A platform: `os[/architecture[/variant]]`.
     Platform, "platform", word
+}
+
+/// An absolute path inside a container.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContainerPath(Vec<u8>);
+
+impl ContainerPath {
+    const WHAT: &str = "container path";
+
+    /// `/`.
+    pub fn root() -> Self {
+        Self(b"/".to_vec())
+    }
+
+    /// Checks and takes a text.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn new(text: impl Into<String>) -> Result<Self, InvalidName> {
+        let text = text.into();
+        match absolute_path(&text) {
+            Ok(()) => Ok(Self(text.into_bytes())),
+            Err(why) => Err(InvalidName::new(Self::WHAT, &text, why)),
+        }
+    }
+
+    /// Checks and takes bytes: any but NUL. Copies carry them exactly; in
+    /// anything else, docker itself replaces what is not UTF-8.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with them.
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Self, InvalidName> {
+        let bytes = bytes.into();
+        let why = if !bytes.starts_with(b"/") {
+            "it is not absolute"
+        } else if bytes.len() > LONGEST_TEXT {
+            "it is longer than 4096 bytes"
+        } else if bytes.contains(&0) {
+            "it holds NUL"
+        } else {
+            return Ok(Self(bytes));
+        };
+        let shown = String::from_utf8_lossy(&bytes);
+        Err(InvalidName::new(Self::WHAT, &shown, why))
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(crate) fn is_text(&self) -> bool {
+        std::str::from_utf8(&self.0).is_ok()
+    }
+}
+
+impl fmt::Display for ContainerPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl fmt::Debug for ContainerPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&String::from_utf8_lossy(&self.0), f)
+    }
+}
+
+impl FromStr for ContainerPath {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        Self::new(text)
+    }
+}
+
+impl TryFrom<&str> for ContainerPath {
+    type Error = InvalidName;
+
+    fn try_from(text: &str) -> Result<Self, InvalidName> {
+        Self::new(text)
+    }
 }
 
 /// A container, by name or by id.
@@ -342,6 +422,17 @@ mod tests {
             &format!("/{}", "a".repeat(5000)),
         ] {
             assert!(ContainerPath::new(path).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_of_bytes_is_absolute_and_has_no_nul() {
+        let path = ContainerPath::from_bytes(&b"/a\n\xff: -"[..]).unwrap();
+        assert_eq!(path.as_bytes(), b"/a\n\xff: -");
+        assert_eq!(path.to_string(), "/a\n\u{fffd}: -");
+        let long = [&b"/"[..], &[b'a'; 4096]].concat();
+        for path in [&b""[..], b"a", b"-", b"/a\0", &long] {
+            assert!(ContainerPath::from_bytes(path).is_err(), "{path:?}");
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -23,8 +26,19 @@ const SETTLED: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct PrivateFolder {
     folder: TempDir,
-    _lock: File,
+    lock: File,
+    /// How many processes that outlive us may need it.
+    loans: AtomicUsize,
 }
+
+/// The folder, as lent to a process that may outlive us.
+///
+/// That process inherits the folder's lock, so that no other one takes it for
+/// a dead one's. Unless it is given back, the folder is not removed with its
+/// owner, but by whoever finds it unlocked.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct FolderLoan(Arc<PrivateFolder>);
 
 impl PrivateFolder {
     /// Makes one, and removes those that dead processes have left.
@@ -49,6 +63,28 @@ impl PrivateFolder {
     /// Where the files of single calls are.
     pub(crate) fn calls(&self) -> &Path {
         self.folder.path()
+    }
+}
+
+impl FolderLoan {
+    /// Lends the folder, with the lock to be inherited.
+    pub(crate) fn of(folder: &Arc<PrivateFolder>) -> io::Result<(Self, OwnedFd)> {
+        let lock = folder.lock.try_clone()?;
+        folder.loans.fetch_add(1, Ordering::Relaxed);
+        Ok((Self(Arc::clone(folder)), lock.into()))
+    }
+
+    /// The process has ended.
+    pub(crate) fn give_back(self) {
+        self.0.loans.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        if *self.loans.get_mut() > 0 {
+            self.folder.disable_cleanup(true);
+        }
     }
 }
 
@@ -85,7 +121,8 @@ fn make_in(parent: &Path) -> io::Result<PrivateFolder> {
     lock.lock()?;
     Ok(PrivateFolder {
         folder,
-        _lock: lock,
+        lock,
+        loans: AtomicUsize::new(0),
     })
 }
 
@@ -170,6 +207,26 @@ mod tests {
         age(alive.calls());
         let _another = make_in(parent.path()).unwrap();
         assert!(alive.calls().exists());
+    }
+
+    #[test]
+    fn a_folder_that_is_lent_outlives_its_owner_and_goes_when_it_is_unlocked() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = Arc::new(make_in(parent.path()).unwrap());
+        let path = folder.calls().to_owned();
+        let (loan, lock) = FolderLoan::of(&folder).unwrap();
+        drop((folder, loan));
+        age(&path);
+        let another = Arc::new(make_in(parent.path()).unwrap());
+        assert!(path.exists(), "its lock is inherited");
+        drop(lock);
+        drop(make_in(parent.path()).unwrap());
+        assert!(!path.exists());
+        let (loan, _lock) = FolderLoan::of(&another).unwrap();
+        let path = another.calls().to_owned();
+        loan.give_back();
+        drop(another);
+        assert!(!path.exists(), "it was given back");
     }
 
     #[test]

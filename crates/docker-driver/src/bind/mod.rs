@@ -20,7 +20,7 @@ use tokio::task::spawn_blocking;
 pub use self::config::{BindConfig, Environment, Timeouts};
 pub use self::error::BindError;
 pub use self::facts::{ApiVersion, Endpoint, EngineFacts, EngineVersion};
-pub(crate) use self::folder::{PrivateFolder, private_file};
+pub(crate) use self::folder::{FolderLoan, PrivateFolder, private_file};
 
 use self::probe::{IdentifyClient, InspectContext};
 use self::settings::Settings;

@@ -1,6 +1,7 @@
 //! What a call that has ended means. The one place that decides it.
 
 use super::{Client, Done};
+use crate::argv::ContainerId;
 use crate::bounds::Bounds;
 use crate::error::{CallError, CallErrorKind, Called};
 use crate::phrases;
@@ -33,10 +34,7 @@ impl Client {
                 .parse(&output)
                 .map_err(|error| call.unexpected(error, &output));
         }
-        let said = match output.exit {
-            Exit::Signal(_) => CallErrorKind::Signalled,
-            Exit::Code(_) => phrases::classify(&output),
-        };
+        let said = said(&output);
         let kind = match verb.subject() {
             Some(subject) if is_open(said) => match self.exists(bounds, &subject, &output).await {
                 Some(false) => match verb.when_absent() {
@@ -48,6 +46,45 @@ impl Client {
             _ => said,
         };
         Err(call.failed(kind).with_output(&output))
+    }
+
+    /// Why a call about a container failed that was not one of ours to
+    /// watch. Asks whether it exists, unless docker's words say so.
+    pub(crate) async fn why(&self, container: &ContainerId, output: &Output) -> CallErrorKind {
+        let said = said(output);
+        let known = !is_open(said);
+        self.unless_absent(container, said, known, output).await
+    }
+
+    /// The same for a copy.
+    pub(crate) async fn why_no_copy(
+        &self,
+        container: &ContainerId,
+        output: &Output,
+    ) -> CallErrorKind {
+        let (said, known) = match output.exit {
+            Exit::Signal(_) => (CallErrorKind::Signalled, false),
+            Exit::Code(_) => phrases::classify_copy(output),
+        };
+        let known = known || !(is_open(said) || is_of_a_path(said));
+        self.unless_absent(container, said, known, output).await
+    }
+
+    async fn unless_absent(
+        &self,
+        container: &ContainerId,
+        said: CallErrorKind,
+        known: bool,
+        output: &Output,
+    ) -> CallErrorKind {
+        if known {
+            return said;
+        }
+        let subject = Subject::Container(container.into());
+        match self.exists(&Bounds::patient(), &subject, output).await {
+            Some(false) => CallErrorKind::NoSuchContainer,
+            Some(true) | None => said,
+        }
     }
 
     /// Whether a subject exists, if the engine tells.
@@ -89,6 +126,20 @@ impl Client {
         let answered = finished.ended.is_none() && verb.answered(&output);
         answered.then(|| verb.parse(&output).ok()).flatten()
     }
+}
+
+fn said(output: &Output) -> CallErrorKind {
+    match output.exit {
+        Exit::Signal(_) => CallErrorKind::Signalled,
+        Exit::Code(_) => phrases::classify(output),
+    }
+}
+
+fn is_of_a_path(said: CallErrorKind) -> bool {
+    matches!(
+        said,
+        CallErrorKind::NoSuchPath | CallErrorKind::NotADirectory
+    )
 }
 
 /// Whether the absence of the subject would explain a failure better.

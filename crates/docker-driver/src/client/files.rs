@@ -1,6 +1,7 @@
 //! The files of one call: variables that only a file can carry, and the id
 //! that docker writes down before it says anything else.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -29,10 +30,9 @@ impl CallFiles {
     }
 
     /// The words that the process is started with.
-    pub(super) fn words(&self, argv: &Argv) -> Vec<String> {
-        let path = |path: PathBuf| path.to_string_lossy().into_owned();
+    pub(super) fn words(&self, argv: &Argv) -> Vec<OsString> {
         let folder = self.0.as_ref().map_or(Path::new(""), TempDir::path);
-        argv.with_files(&path(env_file(folder)), &path(id_file(folder)))
+        argv.with_files(&env_file(folder), &id_file(folder))
     }
 
     /// Removes the files, and gives the id of the container that docker made.

@@ -2,6 +2,7 @@
 
 mod conclude;
 mod files;
+mod hold;
 mod mutate;
 mod open;
 mod undo;
@@ -24,7 +25,7 @@ use crate::bind::{BindConfig, PrivateFolder, Timeouts};
 use crate::bounds::Bounds;
 use crate::error::{CallError, CallErrorKind, Called};
 use crate::log::{Invocation, InvocationLog, Outcome};
-use crate::process::{Fate, Finished, Limits, Process, Program, Sink, Start, supervise};
+use crate::process::{Fate, Finished, Group, Limits, Process, Program, Sink, Start, supervise};
 use crate::undo::FailedUndo;
 use crate::verb::{Input, LineSink, Query, Verb};
 
@@ -172,7 +173,7 @@ impl Client {
     ) -> io::Result<Done> {
         let files = CallFiles::make(self.0.folder.calls(), &request.argv).await?;
         let stdin = !matches!(request.input, Input::Nothing);
-        let process = self.start(request.verb, &request.argv, &files, stdin, fate)?;
+        let process = self.start(request.verb, &request.argv, &files, stdin, Group::Own, fate)?;
         let sink = match request.progress {
             Some(progress) => Sink::told(progress, request.prompt),
             None => Sink::whole(request.stdout_limit),
@@ -202,6 +203,7 @@ impl Client {
         argv: &Argv,
         files: &CallFiles,
         stdin: bool,
+        group: Group,
         fate: Fate,
     ) -> io::Result<Process> {
         let words = files.words(argv);
@@ -211,6 +213,7 @@ impl Client {
             words: &words,
             environment,
             stdin,
+            group,
             fate,
         };
         let process = start.spawn()?;

@@ -14,7 +14,7 @@ use crate::argv::Argv;
 use crate::bounds::Bounds;
 use crate::error::{CallError, CallErrorKind, Called};
 use crate::log::{Invocation, Outcome};
-use crate::process::{Ended, Fate, Process, Tail, drain, wind_up};
+use crate::process::{Ended, Fate, Group, Process, Tail, drain, wind_up};
 use crate::stream::{Ending, Stream, StreamEnd};
 use crate::verb::Exit;
 
@@ -42,11 +42,13 @@ impl Client {
         verb: &'static str,
         argv: &Argv,
         stdin: bool,
+        group: Group,
     ) -> Result<Stream, CallError> {
         let call = Called::new(verb, argv);
         let slot = self.slot(bounds, &call).await?;
         let files = CallFiles::make(self.0.folder.calls(), argv).await;
-        let started = files.and_then(|files| self.start(verb, argv, &files, stdin, Fate::Ends));
+        let started =
+            files.and_then(|files| self.start(verb, argv, &files, stdin, group, Fate::Ends));
         let mut process = started.map_err(|error| call.not_started(error))?;
         let streams = process.streams();
         let (stdin, stdout, stderr) = (

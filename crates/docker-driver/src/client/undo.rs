@@ -128,7 +128,7 @@ impl Client {
         Ok(ours && remove().await? == Removal::Removed)
     }
 
-    async fn unpause(&self, container: ContainerRef) -> Result<bool, CallError> {
+    pub(super) async fn unpause(&self, container: ContainerRef) -> Result<bool, CallError> {
         match self.once(UnpauseContainer::new(container)).await {
             Ok(()) => Ok(true),
             Err(error) => match error.kind() {

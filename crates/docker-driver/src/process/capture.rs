@@ -105,13 +105,14 @@ impl Sink {
 }
 
 /// Cuts a stream into lines. A line that is too long is left out.
-struct Lines {
+#[derive(Debug)]
+pub(crate) struct Lines {
     codec: AnyDelimiterCodec,
     rest: BytesMut,
 }
 
 impl Lines {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let end = b"\n".to_vec();
         let codec = AnyDelimiterCodec::new_with_max_length(end.clone(), end, LONGEST_LINE);
         Self {
@@ -120,7 +121,7 @@ impl Lines {
         }
     }
 
-    fn take(&mut self, bytes: &[u8], mut tell: impl FnMut(&str)) {
+    pub(crate) fn take(&mut self, bytes: &[u8], mut tell: impl FnMut(&str)) {
         self.rest.extend_from_slice(bytes);
         loop {
             match self.codec.decode(&mut self.rest) {
@@ -144,7 +145,7 @@ fn text(line: &[u8]) -> std::borrow::Cow<'_, str> {
 }
 
 /// The end of a stream.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Tail {
     /// Twice the bound at most, so that bytes are seldom moved.
     kept: BytesMut,

@@ -2,10 +2,13 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
 use tokio::process::{Child, Command};
 
 use crate::verb::Exit;
@@ -20,12 +23,35 @@ pub(crate) struct Program {
 /// One start of a program.
 pub(crate) struct Start<'a> {
     pub(crate) program: &'a Program,
-    pub(crate) words: &'a [String],
+    pub(crate) words: &'a [OsString],
     /// Added to the program's environment.
     pub(crate) environment: Vec<(&'a str, &'a str)>,
     /// Whether standard input is a pipe; it is the null device otherwise.
     pub(crate) stdin: bool,
+    pub(crate) group: Group,
     pub(crate) fate: Fate,
+}
+
+/// One start of a shell script that runs a program. It leads a group of its
+/// own and goes on without us.
+pub(crate) struct StartScript<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) script: &'static str,
+    pub(crate) words: &'a [OsString],
+    /// Its standard input, which it may write to as well.
+    pub(crate) talk: OwnedFd,
+    /// Its standard output and error, which it only holds on to. The null
+    /// device if there is none.
+    pub(crate) holds: [Option<OwnedFd>; 2],
+}
+
+/// The group that a process is started in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// Its own, which it leads.
+    Own,
+    /// That of another process. The start fails when that group has gone.
+    Of(Pid),
 }
 
 /// What becomes of a process whose owner is dropped, which happens only when
@@ -39,48 +65,76 @@ pub(crate) enum Fate {
     GoesOn,
 }
 
-/// A process that leads its own group. What a terminal sends to our group
-/// does not reach it, and ending it ends what it started.
+/// A process that was started. What a terminal sends to our group does not
+/// reach it. One that leads its group is ended together with what it started.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
+    group: Group,
     fate: Fate,
 }
 
 impl Start<'_> {
     /// Starts the process.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one place that starts a process"
-    )]
     pub(crate) fn spawn(self) -> io::Result<Process> {
-        let program = self.program;
-        let mut command = Command::new(&program.path);
+        let mut command = command(&self.program.path, self.program, self.group);
         command
             .args(self.words)
-            .env_clear()
-            .envs(
-                program
-                    .environment
-                    .iter()
-                    .map(|(name, value)| (name, value)),
-            )
             .envs(self.environment)
-            // Our own directory may be removed while we live.
-            .current_dir("/")
             .stdin(if self.stdin {
                 Stdio::piped()
             } else {
                 Stdio::null()
             })
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0);
+            .stderr(Stdio::piped());
         Ok(Process {
             child: command.spawn()?,
+            group: self.group,
             fate: self.fate,
         })
     }
+}
+
+impl StartScript<'_> {
+    /// Starts the script. Its first word is the path of the program.
+    pub(crate) fn spawn(self) -> io::Result<Process> {
+        let [stdout, stderr] = self
+            .holds
+            .map(|held| held.map_or_else(Stdio::null, Stdio::from));
+        let mut command = command(Path::new("/bin/sh"), self.program, Group::Own);
+        command
+            .args(["-c", self.script, "guard"])
+            .arg(&self.program.path)
+            .args(self.words)
+            .stdin(Stdio::from(self.talk))
+            .stdout(stdout)
+            .stderr(stderr);
+        Ok(Process {
+            child: command.spawn()?,
+            group: Group::Own,
+            fate: Fate::GoesOn,
+        })
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that starts a process"
+)]
+fn command(path: &Path, program: &Program, group: Group) -> Command {
+    let mut command = Command::new(path);
+    let environment = program.environment.iter();
+    command
+        .env_clear()
+        .envs(environment.map(|(name, value)| (name, value)))
+        // Our own directory may be removed while we live.
+        .current_dir("/")
+        .process_group(match group {
+            Group::Own => 0,
+            Group::Of(leader) => leader.as_raw_nonzero().get(),
+        });
+    command
 }
 
 impl Process {
@@ -100,22 +154,22 @@ impl Process {
     /// Whether it has ended, without reaping it: its number, and so the
     /// number of its group, stays its own.
     pub(crate) fn has_ended(&self) -> bool {
-        let Some(pid) = self.pid() else { return true };
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        // An error means that there is no such child any more.
-        !matches!(waitid(WaitId::Pid(pid), look), Ok(None))
+        self.pid().is_none_or(has_ended)
     }
 
-    /// Signals the whole group, unless the process was reaped: the number
-    /// might be another's by then.
-    pub(crate) fn signal_group(&self, signal: Signal) {
-        if let Some(pid) = self.pid() {
-            // The one error there can be is that all have ended.
-            let _ = kill_process_group(pid, signal);
-        }
+    /// Signals the process, with its whole group if it leads one, unless it
+    /// was reaped: the number might be another's by then.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let Some(pid) = self.pid() else { return };
+        // The one error there can be is that all have ended.
+        let _ = match self.group {
+            Group::Own => kill_process_group(pid, signal),
+            Group::Of(_) => kill_process(pid, signal),
+        };
     }
 
-    fn pid(&self) -> Option<Pid> {
+    /// Its number, until it is reaped.
+    pub(crate) fn pid(&self) -> Option<Pid> {
         self.child
             .id()
             .and_then(|id| i32::try_from(id).ok())
@@ -126,7 +180,14 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if self.fate == Fate::Ends {
-            self.signal_group(Signal::KILL);
+            self.signal(Signal::KILL);
         }
     }
+}
+
+/// Whether a child of ours that was not reaped has ended.
+pub(crate) fn has_ended(pid: Pid) -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    // An error means that there is no such child any more.
+    !matches!(waitid(WaitId::Pid(pid), look), Ok(None))
 }

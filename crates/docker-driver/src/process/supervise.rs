@@ -137,7 +137,7 @@ pub(crate) async fn wind_up(
     all_read: &mut bool,
     grace: Duration,
 ) -> io::Result<Exit> {
-    process.signal_group(Signal::TERM);
+    process.signal(Signal::TERM);
     let last = Instant::now() + grace;
     while !process.has_ended() && Instant::now() < last {
         tokio::select! {
@@ -146,7 +146,7 @@ pub(crate) async fn wind_up(
         }
     }
     // Also when the leader has gone: the rest of its group may not have.
-    process.signal_group(Signal::KILL);
+    process.signal(Signal::KILL);
     loop {
         tokio::select! {
             exit = process.wait() => return exit,

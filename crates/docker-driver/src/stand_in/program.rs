@@ -27,9 +27,11 @@ const LONGEST_LIFE: Duration = Duration::from_secs(120);
 ///
 /// When there is no script.
 pub fn run() -> ! {
-    let mut words = std::env::args();
+    let mut words = std::env::args_os();
     let own = PathBuf::from(words.next().expect("a program has a path"));
-    let words: Vec<String> = words.collect();
+    let words: Vec<String> = words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     let folder = own
         .parent()
         .expect("the stand-in is started by its path")

@@ -1,8 +1,8 @@
-//! Copying into containers.
+//! Copying into and out of containers.
 
 use bytes::Bytes;
 
-use crate::argv::{Argv, ContainerPath, ContainerRef, Destination, StandardInput};
+use crate::argv::{Argv, ContainerPath, ContainerRef, StandardStream};
 use crate::undo::Undo;
 use crate::verb::{Effect, Input, Mutation, Output, ParseError, Subject, Verb};
 
@@ -15,6 +15,24 @@ pub struct CopyIn {
     container: ContainerRef,
     directory: ContainerPath,
     tar: Input,
+}
+
+/// The name under which copies out of containers are counted.
+pub(crate) const COPY_OUT: &str = "cp out";
+
+/// The words that unpack a tar stream into a directory.
+pub(crate) fn copy_in(container: &ContainerRef, directory: &ContainerPath) -> Argv {
+    Argv::new(&["cp"])
+        .positional(&StandardStream)
+        .place(container, directory)
+}
+
+/// The words that make a tar stream of what is at a path. A link at its end
+/// is not followed.
+pub(crate) fn copy_out(container: &ContainerRef, path: &ContainerPath) -> Argv {
+    Argv::new(&["cp"])
+        .place(container, path)
+        .positional(&StandardStream)
 }
 
 impl CopyIn {
@@ -33,9 +51,7 @@ impl Verb for CopyIn {
     const NAME: &'static str = "cp in";
 
     fn argv(&self) -> Argv {
-        Argv::new(&["cp"])
-            .positional(&StandardInput)
-            .positional(&Destination(&self.container, &self.directory))
+        copy_in(&self.container, &self.directory)
     }
 
     fn parse(&self, _: &Output) -> Result<(), ParseError> {

@@ -17,6 +17,7 @@ pub use self::container::{
     UnpauseContainer, User,
 };
 pub use self::copy::CopyIn;
+pub(crate) use self::copy::{COPY_OUT, copy_in, copy_out};
 pub(crate) use self::engine::{ClientPart, EngineDescription, Info, ServerPart, Version};
 pub use self::exec::ExecStream;
 pub use self::image::{ImageFacts, InspectImage, Pull};

@@ -210,7 +210,7 @@ async fn pausing_is_exclusive_and_signals_arrive() {
         .mutate(&bounds, PauseContainer::new(&id))
         .await
         .unwrap_err();
-    assert_eq!(second.kind(), CallErrorKind::Paused);
+    assert_eq!(second.kind(), CallErrorKind::AlreadyPaused);
     let state = bench
         .docker
         .query(&bounds, InspectContainer::new(&id))

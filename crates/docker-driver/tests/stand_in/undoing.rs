@@ -307,7 +307,7 @@ async fn a_pause_that_failed_is_not_thawed() {
         .mutate(&Bounds::patient(), PauseContainer::new(id()))
         .await
         .unwrap_err();
-    assert_eq!(error.kind(), CallErrorKind::Paused);
+    assert_eq!(error.kind(), CallErrorKind::AlreadyPaused);
     bench.settle().await;
     assert_eq!(bench.stand_in.calls_of(&["unpause"]).len(), 0);
 }
