@@ -11,6 +11,7 @@ mod args;
 mod cgroup;
 mod clock;
 mod facts;
+mod files;
 mod kill;
 mod limits;
 mod memory;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::fs::{CWD, Mode, OFlags, PROC_SUPER_MAGIC, RawDir, SeekFrom};
 use rustix::process::Pid;
@@ -36,6 +36,11 @@ impl Processes {
     /// The descriptor that must stay open.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.root.as_raw_fd()
+    }
+
+    /// The root itself.
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
     }
 
     /// One process, `None` when it is gone.

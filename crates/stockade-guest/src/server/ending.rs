@@ -128,6 +128,7 @@ impl Server {
         run.stdin.close();
         let mut exit = outcome(live, left, now);
         exit.out_of_memory = live.out_of_memory(kills);
+        let took_the_kill = exit.out_of_memory && run.is_files();
         let by_itself = matches!(exit.status, Status::Exited(_) | Status::Signaled(_));
         if run.output.finish() == Taken::OverLimit && by_itself {
             exit.status = Status::OutputLimit;
@@ -138,6 +139,9 @@ impl Server {
         // Every exit fits in a frame.
         if let Ok(payload) = message::to_payload(Kind::Exit, &exit) {
             self.tell(id, Kind::Exit, &payload);
+        }
+        if took_the_kill {
+            self.note_company(id);
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use stockade_wire::message::{NotStarted, Status, TtySize};
 
 use super::ConnectionId;
@@ -22,13 +23,23 @@ pub(super) struct Owner {
 
 /// What PID 1 itself needs of a start request. The rest, which can be large,
 /// is read by the supervisor alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub(super) struct Settings {
+    pub(super) program: Program,
     pub(super) stdin: bool,
     pub(super) tty: Option<TtySize>,
     pub(super) timeout_ms: Option<u64>,
     pub(super) output_limit: Option<u64>,
     pub(super) background: bool,
+}
+
+/// A [`stockade_wire::message::Program`], as far as PID 1 tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Program {
+    Argv(IgnoredAny),
+    Shell(IgnoredAny),
+    Files,
 }
 
 /// A command.
@@ -155,6 +166,12 @@ impl Run {
         self.has_processes() && live.is_some_and(|live| live.finished != Some(0))
     }
 
+    /// Whether it is a file operation, which runs beside commands without
+    /// being one: nothing about a command may depend on it.
+    pub(super) fn is_files(&self) -> bool {
+        self.settings.program == Program::Files
+    }
+
     /// Whether processes are there for it, its supervisor included.
     pub(super) fn has_processes(&self) -> bool {
         self.live().is_some_and(|live| live.supervisor.is_some())
@@ -222,7 +239,7 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use stockade_wire::Text;
-    use stockade_wire::message::{Program, Start};
+    use stockade_wire::message::{self, Start};
 
     use super::*;
     use crate::clock::now;
@@ -238,7 +255,7 @@ mod tests {
     #[test]
     fn settings_are_read_out_of_a_whole_request() {
         let start = Start {
-            program: Program::Argv(vec![Text::from(&[0xff][..]), "a".into()]),
+            program: message::Program::Argv(vec![Text::from(&[0xff][..]), "a".into()]),
             env: vec![("A".into(), Text::from(&[0xfe][..]))],
             cwd: Some("x".into()),
             stdin: true,
@@ -253,6 +270,7 @@ mod tests {
         let request = serde_json::to_vec(&start).unwrap();
         let settings: Settings = serde_json::from_slice(&request).unwrap();
         let expected = Settings {
+            program: Program::Argv(IgnoredAny),
             stdin: true,
             tty: start.tty,
             timeout_ms: Some(3),
@@ -260,6 +278,21 @@ mod tests {
             background: true,
         };
         assert_eq!(settings, expected);
+        for (program, expected) in [
+            (
+                message::Program::Shell("x".into()),
+                Program::Shell(IgnoredAny),
+            ),
+            (message::Program::Files, Program::Files),
+        ] {
+            let start = Start {
+                program,
+                ..start.clone()
+            };
+            let request = serde_json::to_vec(&start).unwrap();
+            let settings: Settings = serde_json::from_slice(&request).unwrap();
+            assert_eq!(settings.program, expected);
+        }
     }
 
     #[test]

@@ -89,7 +89,10 @@ impl Server {
     }
 
     fn start(&mut self, id: RunId, now: Instant) {
-        let others = self.runs.values().any(Run::is_alive);
+        let others = self
+            .runs
+            .values()
+            .any(|run| run.is_alive() && !run.is_files());
         let Some(run) = self.runs.get_mut(&id) else {
             return;
         };
@@ -108,8 +111,11 @@ impl Server {
                 live.supervisor = Some(Supervisor { pid, control });
                 run.state = State::Live(live);
                 let written = run.stdin.write();
+                let is_command = !run.is_files();
                 frames::tell_of_input(&mut self.connections, run.owner, &written);
-                self.note_company(id);
+                if is_command {
+                    self.note_company(id);
+                }
             }
             Err(not_started) => {
                 live.not_started = Some(not_started);
@@ -120,7 +126,7 @@ impl Server {
     }
 
     /// From now on no other command can be sure that a kill was meant for it.
-    fn note_company(&mut self, newcomer: RunId) {
+    pub(super) fn note_company(&mut self, newcomer: RunId) {
         for (id, run) in &mut self.runs {
             if *id != newcomer
                 && let Some(live) = run.live_mut()

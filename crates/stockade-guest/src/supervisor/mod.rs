@@ -151,7 +151,7 @@ fn launch(
     let mut failure = poller.source(failure, 0);
     let watched = failure.set_interest(Some(Interest::Read));
     watched.map_err(|error| resources(&error))?;
-    let pid = program.launch(&stdio, &sandbox.limits, failed.as_fd())?;
+    let pid = program.launch(&stdio, sandbox, failed.as_fd())?;
     Ok((Starting { program, failure }, pid))
 }
 

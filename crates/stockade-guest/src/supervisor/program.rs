@@ -8,8 +8,9 @@ use stockade_wire::Text;
 use stockade_wire::limits::ARGUMENT;
 use stockade_wire::message::{NotStarted, NotStartedWhy, Program as Asked, Start};
 
+use crate::files;
 use crate::limits::{Limits, OpenFiles};
-use crate::sandbox::Variable;
+use crate::sandbox::{Sandbox, Variable};
 use crate::sys::{self, Strings};
 
 /// Where a name is looked up when the command's environment has no `PATH`.
@@ -18,7 +19,15 @@ const DEFAULT_PATH: &[u8] = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:
 const SHELL: &str = "/bin/sh";
 
 /// Everything that the last steps need, made before the fork.
-pub(crate) struct Program {
+pub(crate) enum Program {
+    /// A program of the image.
+    Command(Command),
+    /// The worker of a file operation.
+    Files,
+}
+
+/// A program to execute.
+pub(crate) struct Command {
     /// The files to try, in this order.
     candidates: Vec<CString>,
     arguments: Strings,
@@ -66,19 +75,19 @@ impl Program {
         inherited: &[Variable],
         work: &CString,
     ) -> Result<Self, NotStarted> {
-        let environment = environment(inherited, start.env)?;
         let shell = matches!(start.program, Asked::Shell(_));
         let arguments: Vec<Vec<u8>> = match start.program {
             Asked::Argv(words) => words.into_iter().map(|word| word.into_bytes()).collect(),
             Asked::Shell(line) => vec![SHELL.into(), b"-c".to_vec(), line.into_bytes()],
-            Asked::Files => return Err(invalid()),
+            Asked::Files => return worker(&start),
         };
+        let environment = environment(inherited, start.env)?;
         let name = arguments.first().filter(|name| !name.is_empty());
         let path = environment.iter().find(|known| known.name == b"PATH");
         let path = path.map_or(DEFAULT_PATH, |path| &path.value);
         let candidates = candidates(name.ok_or_else(invalid)?, path);
         let environment = environment.into_iter().map(Variable::into_pair);
-        Ok(Self {
+        Ok(Self::Command(Command {
             candidates: strings(candidates)?,
             arguments: Strings::new(strings(arguments)?),
             environment: Strings::new(strings(environment)?),
@@ -88,7 +97,7 @@ impl Program {
                 .map(|cwd| CString::new(cwd.into_bytes()).map_err(|_| invalid()))
                 .transpose()?,
             shell,
-        })
+        }))
     }
 
     /// Forks the program off. What goes wrong after the fork is written to
@@ -96,13 +105,16 @@ impl Program {
     pub(crate) fn launch(
         &self,
         stdio: &Stdio,
-        limits: &Limits,
+        sandbox: &Sandbox,
         failure: BorrowedFd<'_>,
     ) -> Result<Pid, NotStarted> {
         match sys::fork() {
             Ok(sys::Forked::Parent(pid)) => Ok(pid),
             Ok(sys::Forked::Child) => {
-                let (step, errno) = self.become_it(stdio, limits);
+                let (step, errno) = match self {
+                    Self::Command(command) => command.become_it(stdio, &sandbox.limits),
+                    Self::Files => become_files(stdio, sandbox),
+                };
                 let mut bytes = vec![step as u8];
                 bytes.extend(errno.to_le_bytes());
                 let _ = rustix::io::write(failure, &bytes);
@@ -129,8 +141,9 @@ impl Program {
     }
 
     fn why_not_executed(&self, errno: i32) -> NotStartedWhy {
+        let shell = matches!(self, Self::Command(command) if command.shell);
         match errno {
-            libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::ELOOP if self.shell => {
+            libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::ELOOP if shell => {
                 NotStartedWhy::NoShell
             }
             libc::ENOENT | libc::ENOTDIR | libc::ELOOP | libc::ENAMETOOLONG => {
@@ -142,7 +155,9 @@ impl Program {
             errno => resources_or_other(errno),
         }
     }
+}
 
+impl Command {
     /// The last steps of the new process. Returns only when one failed.
     fn become_it(&self, stdio: &Stdio, limits: &Limits) -> (Step, i32) {
         // Its own session, and so its own process group: signals for the
@@ -207,6 +222,37 @@ impl Stdio {
         }
         Ok(())
     }
+}
+
+/// A worker takes its batch from its standard input and everything else from
+/// that.
+fn worker(start: &Start) -> Result<Program, NotStarted> {
+    let plain = start.stdin && start.tty.is_none() && start.cwd.is_none() && start.env.is_empty();
+    if plain {
+        Ok(Program::Files)
+    } else {
+        Err(invalid())
+    }
+}
+
+/// The last steps of a worker's process, which executes nothing. Returns only
+/// when one failed.
+fn become_files(stdio: &Stdio, sandbox: &Sandbox) -> (Step, i32) {
+    let _ = rustix::process::setsid();
+    if let Err(error) = stdio.put_in_place() {
+        return (Step::Descriptors, error.raw_os_error().unwrap_or(0));
+    }
+    // As high as it goes, since it holds directories open. Signals stay
+    // blocked: a file that grows over a limit is an error and no death.
+    sandbox.limits.restore(OpenFiles::Runtime);
+    let _ = rustix::thread::set_name(c"stockade-files");
+    // Modes are as the host says.
+    let _ = rustix::process::umask(rustix::fs::Mode::empty());
+    // The error pipe is among them, which says that the program runs.
+    sys::close_all_but(&[sandbox.processes.descriptor()]);
+    let (from, to) = (rustix::stdio::stdin(), rustix::stdio::stdout());
+    let code = files::serve(from, to, Some(sandbox.processes.root()));
+    sys::exit_now(code.into())
 }
 
 /// A request that can never be served.
@@ -279,6 +325,8 @@ fn strings(texts: impl IntoIterator<Item = Vec<u8>>) -> Result<Vec<CString>, Not
 
 #[cfg(test)]
 mod tests {
+    use stockade_wire::message::TtySize;
+
     use super::*;
 
     fn variable(name: &str, value: &str) -> Variable {
@@ -322,7 +370,10 @@ mod tests {
         request.env = vec![("PATH".into(), "/own".into())];
         let inherited = [variable("PATH", "/inherited")];
         let program = Program::prepare(request, &inherited, &CString::new("/").unwrap()).unwrap();
-        assert_eq!(program.candidates, [CString::new("/own/a").unwrap()]);
+        let Program::Command(command) = program else {
+            panic!("a program of the image");
+        };
+        assert_eq!(command.candidates, [CString::new("/own/a").unwrap()]);
     }
 
     #[test]
@@ -356,6 +407,27 @@ mod tests {
         let mut request = start(&[b"a"]);
         request.cwd = Some(Text::from(&b"a\0b"[..]));
         assert_eq!(why(request), Some(NotStartedWhy::Invalid));
+    }
+
+    #[test]
+    fn a_file_operation_takes_its_standard_input_and_nothing_else() {
+        let mut files = start(&[]);
+        files.program = Asked::Files;
+        assert_eq!(why(files.clone()), Some(NotStartedWhy::Invalid));
+        files.stdin = true;
+        assert_eq!(why(files.clone()), None);
+        let mut elsewhere = files.clone();
+        elsewhere.cwd = Some("/".into());
+        let mut with_variables = files.clone();
+        with_variables.env = vec![("A".into(), "b".into())];
+        let mut on_terminal = files;
+        on_terminal.tty = Some(TtySize {
+            rows: 1,
+            columns: 1,
+        });
+        for request in [elsewhere, with_variables, on_terminal] {
+            assert_eq!(why(request), Some(NotStartedWhy::Invalid));
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod exec;
+mod files;
 mod flow;
 mod hostile;
 mod input;

@@ -61,7 +61,7 @@ pub(crate) fn shell(line: &str) -> Start {
     start(Program::Shell(line.into()))
 }
 
-fn start(program: Program) -> Start {
+pub(super) fn start(program: Program) -> Start {
     Start {
         program,
         env: Vec::new(),

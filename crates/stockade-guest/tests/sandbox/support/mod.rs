@@ -1,6 +1,7 @@
 //! A sandbox without an engine: the namespaces that one would make.
 
 mod client;
+pub(crate) mod files;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -29,8 +30,10 @@ pub(crate) struct Options {
     /// Processes of the sandbox's user.
     pub(crate) processes: u32,
     /// Commands of a root shell, after the namespaces are made and before
-    /// PID 1 starts.
+    /// PID 1 starts; `WORK` is the work directory.
     pub(crate) prepare: &'static str,
+    /// More options of the work directory's file system, each after a comma.
+    pub(crate) work: &'static str,
 }
 
 impl Default for Options {
@@ -40,6 +43,7 @@ impl Default for Options {
             maximum_age: Duration::from_secs(600),
             processes: 2000,
             prepare: "",
+            work: "",
         }
     }
 }
@@ -67,12 +71,14 @@ impl Sandbox {
             maximum_age,
             processes,
             prepare,
+            work,
         } = options;
         let at = folder.path().display();
+        let prepare = prepare.replace("WORK", &format!("{at}/work"));
         let script = format!(
             "set -e
              mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts
-             mount -t tmpfs -o mode=0755,uid={uid},gid={uid} work {at}/work
+             mount -t tmpfs -o mode=0755,uid={uid},gid={uid}{work} work {at}/work
              {prepare}
              exec setpriv --reuid {uid} --regid {uid} --clear-groups --bounding-set -all \
                --no-new-privs prlimit --nproc={processes} --core=0 \
@@ -109,6 +115,12 @@ impl Sandbox {
     /// The work directory, inside.
     pub(crate) fn work(&self) -> PathBuf {
         self.folder.path().join("work")
+    }
+
+    /// A path inside, as it is reached from outside.
+    pub(crate) fn outside(&self, inside: &Path) -> PathBuf {
+        let relative = inside.strip_prefix("/").unwrap();
+        Path::new(&format!("/proc/{}/root", self.pid)).join(relative)
     }
 
     /// The binary, inside and outside.

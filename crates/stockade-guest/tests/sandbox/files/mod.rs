@@ -1,0 +1,6 @@
+//! File operations in a sandbox.
+
+mod faults;
+mod races;
+mod removal;
+mod transfer;
