@@ -31,8 +31,7 @@ impl Engine {
     ) -> Result<Paused> {
         let request = HoldRequest::new(ContainerId::new(id).map_err(unfit)?)
             .limit(LONGEST)
-            .lock(lock);
-        let _ = path;
+            .lock(lock, path);
         let bounds = self.bounds(call);
         let held = call.bound(self.inner.docker.hold(&bounds, request)).await;
         match held.map_or_else(Asked::Interrupted, Asked::from) {

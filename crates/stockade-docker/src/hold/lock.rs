@@ -2,9 +2,10 @@
 //!
 //! A lock is a file that exists while it is held, locked with `flock`. Whoever
 //! thaws inherits the open file, so it stays locked until the container is
-//! thawed, even when the process that took it is gone; and whoever has thawed
-//! removes it. A file that is there and not locked is therefore of a hold
-//! whose end nobody lived to see.
+//! thawed, even when the process that took it is gone. Whoever has paused the
+//! container writes so into the file, and whoever has thawed it removes the
+//! file. One that says so and is not locked is therefore of a hold of this
+//! host that did not end properly.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -23,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(super) struct Lock {
     file: File,
     path: PathBuf,
-    /// Whether it was left behind by a hold that did not end properly.
+    /// Whether it says that a hold of this host did not end properly.
     left_behind: bool,
 }
 
@@ -97,21 +98,13 @@ impl Lock {
     fn try_take(path: &Path) -> io::Result<Option<Self>> {
         let mut open = OpenOptions::new();
         open.read(true).write(true).mode(0o600);
-        let (file, left_behind) = match open.clone().create_new(true).open(path) {
-            Ok(file) => (file, false),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match open.open(path) {
-                Ok(file) => (file, true),
-                // It was given back just now.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(error),
-            },
-            Err(error) => return Err(error),
-        };
+        let file = open.create(true).truncate(false).open(path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
+        let left_behind = file.metadata()?.len() > 0;
         let lock = Self {
             file,
             path: path.to_owned(),
@@ -128,9 +121,13 @@ impl Lock {
         Ok(there.is_ok_and(|there| there.dev() == ours.dev() && there.ino() == ours.ino()))
     }
 
-    /// Whether a hold of this host may have ended without a thaw.
-    pub(super) fn is_left_behind(&self) -> bool {
-        self.left_behind
+    /// Whether a hold of this host ended without a thaw; asked once, since
+    /// whoever is told does it.
+    pub(super) fn is_left_behind(&mut self) -> io::Result<bool> {
+        if self.left_behind {
+            self.file.set_len(0)?;
+        }
+        Ok(std::mem::take(&mut self.left_behind))
     }
 
     /// The open file, for who thaws.
@@ -157,6 +154,8 @@ impl Lock {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     fn folder() -> (tempfile::TempDir, LockFolder) {
@@ -169,7 +168,6 @@ mod tests {
     async fn a_lock_is_one_holders_until_it_is_given_back() {
         let (_home, folder) = folder();
         let lock = folder.take("engine", "container").await.unwrap();
-        assert!(!lock.is_left_behind());
         let path = lock.path().to_owned();
         assert!(Lock::try_take(&path).unwrap().is_none());
         assert!(folder.take("engine", "another").await.is_ok());
@@ -183,12 +181,17 @@ mod tests {
         let (_home, folder) = folder();
         let lock = folder.take("engine", "container").await.unwrap();
         let path = lock.path().to_owned();
-        let shared = lock.share().unwrap();
+        let mut shared = lock.share().unwrap();
         drop(lock);
         assert!(Lock::try_take(&path).unwrap().is_none());
+        shared.write_all(b"paused").unwrap();
         drop(shared);
-        let lock = Lock::try_take(&path).unwrap().unwrap();
-        assert!(lock.is_left_behind(), "nobody saw the end of that hold");
+        let mut lock = Lock::try_take(&path).unwrap().unwrap();
+        assert!(lock.is_left_behind().unwrap(), "nobody saw that hold's end");
+        assert!(!lock.is_left_behind().unwrap(), "it is told once");
+        drop(lock);
+        let mut lock = Lock::try_take(&path).unwrap().unwrap();
+        assert!(!lock.is_left_behind().unwrap(), "it was dealt with");
     }
 
     #[tokio::test]
@@ -200,7 +203,6 @@ mod tests {
         tokio::task::yield_now().await;
         lock.give_back();
         let next = waiting.await.unwrap().unwrap();
-        assert!(!next.is_left_behind());
         assert!(next.path().exists());
         assert!(Lock::try_take(next.path()).unwrap().is_none());
         drop(folder);

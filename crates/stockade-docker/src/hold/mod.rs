@@ -38,7 +38,7 @@ impl Held {
         operation: Operation,
         container: &str,
     ) -> Result<Self> {
-        let lock = take(engine, call, operation, container).await?;
+        let mut lock = take(engine, call, operation, container).await?;
         loop {
             match engine
                 .hold(
@@ -51,7 +51,7 @@ impl Held {
                 .await?
             {
                 Paused::ByUs(hold) => return Ok(Self { hold, lock }),
-                Paused::BySomebody => settle(engine, call, operation, container, &lock).await?,
+                Paused::BySomebody => settle(engine, call, operation, container, &mut lock).await?,
             }
         }
     }
@@ -99,9 +99,9 @@ pub(crate) async fn until_running(
     container: &str,
 ) -> Result<()> {
     // Whoever holds it on this host has the lock until it is thawed.
-    let lock = take(engine, call, operation, container).await?;
+    let mut lock = take(engine, call, operation, container).await?;
     while engine.is_paused(call, container).await? {
-        settle(engine, call, operation, container, &lock).await?;
+        settle(engine, call, operation, container, &mut lock).await?;
     }
     lock.give_back();
     Ok(())
@@ -128,9 +128,9 @@ async fn settle(
     call: &Call,
     operation: Operation,
     container: &str,
-    lock: &Lock,
+    lock: &mut Lock,
 ) -> Result<()> {
-    if lock.is_left_behind() {
+    if lock.is_left_behind().map_err(no_lock)? {
         return engine.thaw(call, operation, container).await;
     }
     // Opened before the first look, so that nothing happens in between unseen.

@@ -81,5 +81,5 @@ pub(super) async fn header(
 
 /// A path as docker takes it; those of the contract all fit.
 pub(super) fn container_path(operation: Operation, path: &[u8]) -> Result<ContainerPath> {
-    ContainerPath::new(String::from_utf8_lossy(path)).map_err(|error| strange(operation, error))
+    ContainerPath::from_bytes(path).map_err(|error| strange(operation, error))
 }
