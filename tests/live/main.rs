@@ -9,6 +9,7 @@ mod hardening;
 mod images;
 mod limits;
 mod output;
+mod storage;
 mod streams;
 mod terminal;
 mod trees;

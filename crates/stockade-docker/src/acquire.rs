@@ -8,9 +8,10 @@ use stockade::{
     Call, Error, ErrorKind, InstanceId, Operation, Phase, Refusal, Result, Sandbox, SandboxKey,
     SandboxSpec,
 };
+use tokio::time::Instant;
 
 use crate::backend::Inner;
-use crate::decide::{Decision, Desired, Observed, decide};
+use crate::decide::{Decision, Desired, Observed, UNSTARTED, decide};
 use crate::engine::{CreateFailed, Created};
 use crate::instance::{DockerInstance, Session};
 use crate::names::{self, label};
@@ -19,8 +20,11 @@ use crate::plan::{self, Plan};
 /// How often a create is tried again after what was in its way is gone.
 const ATTEMPTS: u32 = 8;
 
-/// Between two looks at a container that is being removed or restarted.
+/// Between two looks at a container that is being made, removed or restarted.
 const SETTLE: Duration = Duration::from_millis(250);
+
+/// How long such a container is looked at.
+const PATIENCE: Duration = UNSTARTED.saturating_add(Duration::from_secs(5));
 
 /// One acquire, and the names that it uses.
 struct Acquire<'a> {
@@ -46,11 +50,16 @@ pub(crate) async fn acquire(
         stockade::admit(&inner.declarations, spec).map_err(refuse)?;
         stockade::admit_key(spec, key).map_err(refuse)?;
     }
-    let work_dir = spec.work_dir().as_str();
     let engine = &inner.engine;
     let image = inner
         .images
-        .facts(call, engine, &inner.runtime, spec.image(), work_dir)
+        .facts(
+            call,
+            engine,
+            &inner.runtime,
+            spec.image(),
+            plan::paths(spec),
+        )
         .await?;
     let plan = inner
         .runtime
@@ -70,9 +79,9 @@ pub(crate) async fn acquire(
 
 impl Acquire<'_> {
     async fn run(&self) -> Result<Sandbox> {
-        if self.inner.knows(&self.name)
-            && let Some(sandbox) = self.adopt_known().await?
-        {
+        // What this process knows already costs one look.
+        let looks = self.inner.knows(&self.name) || self.is_there().await?;
+        if looks && let Some(sandbox) = self.settle(None).await? {
             return Ok(sandbox);
         }
         for _ in 0..ATTEMPTS {
@@ -81,11 +90,20 @@ impl Acquire<'_> {
                 Created::Made(id) => return self.sandbox(id, true),
                 Created::Failed(failed) => failed,
             };
-            if let Some(sandbox) = self.conflict(failed, &nonce).await? {
+            if let Some(sandbox) = self.settle(Some((failed, &nonce))).await? {
                 return Ok(sandbox);
             }
         }
         Err(self.busy())
+    }
+
+    /// Whether it pays to look first, and there is something to see.
+    async fn is_there(&self) -> Result<bool> {
+        if !self.plan.is_looked_for() {
+            return Ok(false);
+        }
+        let _phase = self.call.enter(Phase::Observe);
+        self.inner.engine.has(self.call, &self.name).await
     }
 
     async fn create(&self, nonce: &str) -> Result<Created> {
@@ -99,8 +117,16 @@ impl Acquire<'_> {
         let mark = CreationMark::new(Label::new(label::NONCE, nonce).map_err(unfit)?);
         let name = ContainerName::new(&self.name).map_err(unfit)?;
         let labels = self.labels().map_err(unfit)?;
+        let holder = names::work_holder(&self.name, nonce);
+        let holder = ContainerName::new(holder).map_err(unfit)?;
+        let holder = self.plan.holder(holder, mark.clone(), &labels);
+        let holder = holder.map_err(unfit)?;
         let options = self.plan.options(name, mark, labels).map_err(unfit)?;
-        self.inner.engine.create(self.call, options).await
+        let engine = &self.inner.engine;
+        match holder {
+            Some(holder) => engine.create_on_disk(self.call, holder, options).await,
+            None => engine.create(self.call, options).await,
+        }
     }
 
     fn labels(&self) -> Result<Vec<Label>, docker_driver::InvalidName> {
@@ -128,47 +154,67 @@ impl Acquire<'_> {
         ours.chain(callers).collect()
     }
 
-    /// What this process knows already costs one look.
-    async fn adopt_known(&self) -> Result<Option<Sandbox>> {
-        let Some(observed) = self.observe().await? else {
-            return Ok(None);
-        };
-        match self.decide(&observed, "") {
-            Decision::Adopt => self.sandbox(observed.id, false).map(Some),
-            Decision::Refuse(refusal) => Err(Error::refused(Operation::Acquire, refusal)),
-            _ => Ok(None),
+    /// Settles what has the name, which made the create fail if there was
+    /// one. `None`: the name is free.
+    async fn settle(&self, failed: Option<(CreateFailed, &str)>) -> Result<Option<Sandbox>> {
+        let (failed, nonce) = failed.map_or((None, ""), |(failed, nonce)| (Some(failed), nonce));
+        // A conflict says nothing but that the name was taken, by what may
+        // have gone since.
+        let failed = failed.filter(|failed| !failed.is_conflict);
+        let mut since = Instant::now();
+        let mut last = None;
+        while since.elapsed() < PATIENCE {
+            let Some(observed) = self.observe().await? else {
+                return self.or_explained(failed, None).await;
+            };
+            if last.as_ref() != Some(&observed.id) {
+                since = Instant::now();
+                last = Some(observed.id.clone());
+            }
+            match self.decide(&observed, nonce, since.elapsed()) {
+                Decision::Adopt => {
+                    return self.or_explained(failed, Some(observed.id)).await;
+                }
+                Decision::Start => {
+                    if failed.is_some() || self.start(&observed).await? {
+                        return self.or_explained(failed, Some(observed.id)).await;
+                    }
+                }
+                Decision::RemoveOurs => {
+                    self.remove(&observed).await?;
+                    return self.or_explained(failed, None).await;
+                }
+                Decision::Replace => {
+                    self.remove(&observed).await?;
+                    return Ok(None);
+                }
+                Decision::Wait => {
+                    let waited = self.call.bound(tokio::time::sleep(SETTLE)).await;
+                    waited.map_err(|why| Error::interrupted(Operation::Acquire, why).build())?;
+                }
+                Decision::Refuse(refusal) => {
+                    return Err(Error::refused(Operation::Acquire, refusal));
+                }
+            }
+        }
+        Err(self.busy())
+    }
+
+    /// The sandbox that was found, unless the create failed by itself.
+    async fn or_explained(
+        &self,
+        failed: Option<CreateFailed>,
+        found: Option<String>,
+    ) -> Result<Option<Sandbox>> {
+        match failed {
+            Some(failed) => Err(self.explain(failed).await),
+            None => found.map(|id| self.sandbox(id, false)).transpose(),
         }
     }
 
-    /// Settles a failed create. `None`: try again.
-    async fn conflict(&self, failed: CreateFailed, nonce: &str) -> Result<Option<Sandbox>> {
-        let Some(observed) = self.observe().await? else {
-            // Nothing has the name: the failure is the create's own, unless
-            // what was in its way has just gone.
-            return if failed.is_conflict {
-                Ok(None)
-            } else {
-                Err(self.explain(failed).await)
-            };
-        };
-        match self.decide(&observed, nonce) {
-            Decision::Adopt if failed.is_conflict => self.sandbox(observed.id, false).map(Some),
-            Decision::Adopt => Err(self.explain(failed).await),
-            Decision::RemoveOurs => {
-                self.remove(&observed).await?;
-                Err(self.explain(failed).await)
-            }
-            Decision::Replace => {
-                self.remove(&observed).await?;
-                Ok(None)
-            }
-            Decision::Wait => {
-                let waited = self.call.bound(tokio::time::sleep(SETTLE)).await;
-                waited.map_err(|why| Error::interrupted(Operation::Acquire, why).build())?;
-                Ok(None)
-            }
-            Decision::Refuse(refusal) => Err(Error::refused(Operation::Acquire, refusal)),
-        }
+    async fn start(&self, observed: &Observed) -> Result<bool> {
+        let _phase = self.call.enter(Phase::Create);
+        self.inner.engine.start(self.call, &observed.id).await
     }
 
     async fn observe(&self) -> Result<Option<Observed>> {
@@ -176,7 +222,7 @@ impl Acquire<'_> {
         self.inner.engine.observe(self.call, &self.name).await
     }
 
-    fn decide(&self, observed: &Observed, nonce: &str) -> Decision {
+    fn decide(&self, observed: &Observed, nonce: &str, watched: Duration) -> Decision {
         let desired = Desired {
             name: &self.name,
             owner: self.inner.engine.owner(),
@@ -184,6 +230,7 @@ impl Acquire<'_> {
             kind: self.spec.kind().as_str(),
             nonce,
             definition: &self.plan.definition,
+            watched,
         };
         decide(observed, desired)
     }

@@ -122,6 +122,8 @@ fn declarations() -> Declarations {
             Feature::HardeningAsImage,
             Feature::ExecutionContract,
             Feature::DiscardAfterAbort,
+            Feature::StorageRoot,
+            Feature::StorageDisk,
         ])
 }
 
@@ -135,7 +137,10 @@ impl Backend for DockerBackend {
     }
 
     /// Gets the sandbox: one docker command when the image is known and the
-    /// name is free, or when this process knows the sandbox already.
+    /// name is free, or when this process knows the sandbox already. With a
+    /// work directory on disk it is four to make it, and one more to look for
+    /// that of a conversation first; one that has ended with its content is
+    /// started by one more than it takes to find it.
     ///
     /// Cancel safety: dropping the future, or cancelling the call, removes
     /// what was being made; [`Backend::close`] waits for that.

@@ -1,8 +1,15 @@
 //! What to do about a container that has the name we want. Pure.
 
+use std::time::Duration;
+
 use stockade::Refusal;
 
 use crate::definition::Definition;
+
+/// How long a container may be seen without having been started, until it
+/// counts as one whose host died: making and starting it is one command of
+/// docker's, which takes some tenths of a second.
+pub(crate) const UNSTARTED: Duration = Duration::from_secs(20);
 
 /// What stands under the name, as one `inspect` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,9 +31,12 @@ pub(crate) enum State {
     /// Running, or paused while its files are copied, which may be by a host
     /// that died: whoever uses it next waits for its thaw, or thaws it.
     Running,
-    /// Created, exited or dead: with a work directory in memory it has lost
-    /// everything, and is of no use.
+    /// Created and never started: somebody is making it, or died doing so.
+    Unstarted,
+    /// It has ended, and what is in it is as it was left: it can be started.
     Stopped,
+    /// It has ended and is of no use: the engine removes it, or failed to.
+    Lost,
     /// Removing or restarting: it will be something else in a moment.
     Changing,
 }
@@ -40,6 +50,8 @@ pub(crate) struct Desired<'a> {
     pub(crate) kind: &'a str,
     pub(crate) nonce: &'a str,
     pub(crate) definition: &'a Definition,
+    /// For how long this very container has been in the way.
+    pub(crate) watched: Duration,
 }
 
 /// The next step.
@@ -47,6 +59,8 @@ pub(crate) struct Desired<'a> {
 pub(crate) enum Decision {
     /// It is what we want.
     Adopt,
+    /// It is what we want once it runs.
+    Start,
     /// It is what our own failed create left; it must go, and the create's
     /// error stands.
     RemoveOurs,
@@ -79,7 +93,10 @@ pub(crate) fn decide(observed: &Observed, desired: Desired<'_>) -> Decision {
         .drift(observed.definition.as_deref().unwrap_or_default());
     match observed.state {
         State::Changing => Decision::Wait,
-        State::Stopped => Decision::Replace,
+        State::Unstarted if desired.watched < UNSTARTED => Decision::Wait,
+        State::Stopped if drift.is_empty() => Decision::Start,
+        // Nobody uses it.
+        State::Stopped | State::Unstarted | State::Lost => Decision::Replace,
         // Another process may be using it, which the engine cannot tell us.
         State::Running if !drift.is_empty() => Decision::Refuse(Refusal::Drifted { fields: drift }),
         State::Running => Decision::Adopt,
@@ -109,6 +126,10 @@ mod tests {
     }
 
     fn decided(observed: &Observed, image: &str) -> Decision {
+        after(Duration::ZERO, observed, image)
+    }
+
+    fn after(watched: Duration, observed: &Observed, image: &str) -> Decision {
         let definition = definition(image);
         let desired = Desired {
             name: "n",
@@ -117,6 +138,7 @@ mod tests {
             kind: "python",
             nonce: "mine",
             definition: &definition,
+            watched,
         };
         decide(observed, desired)
     }
@@ -124,7 +146,8 @@ mod tests {
     #[test]
     fn the_same_definition_decides_by_state() {
         assert_eq!(decided(&observed(State::Running), "a"), Decision::Adopt);
-        assert_eq!(decided(&observed(State::Stopped), "a"), Decision::Replace);
+        assert_eq!(decided(&observed(State::Stopped), "a"), Decision::Start);
+        assert_eq!(decided(&observed(State::Lost), "a"), Decision::Replace);
         assert_eq!(decided(&observed(State::Changing), "a"), Decision::Wait);
     }
 
@@ -138,13 +161,30 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_sandbox_is_replaced_whatever_it_was_made_for() {
+    fn a_stopped_sandbox_of_another_definition_is_replaced() {
         assert_eq!(decided(&observed(State::Stopped), "b"), Decision::Replace);
+        assert_eq!(decided(&observed(State::Lost), "b"), Decision::Replace);
+    }
+
+    #[test]
+    fn one_that_was_never_started_is_waited_for_and_replaced_only_after_its_time() {
+        let observed = observed(State::Unstarted);
+        for image in ["a", "b"] {
+            assert_eq!(decided(&observed, image), Decision::Wait);
+            assert_eq!(after(UNSTARTED, &observed, image), Decision::Replace);
+        }
     }
 
     #[test]
     fn nothing_of_a_stranger_is_ever_adopted_replaced_or_removed() {
-        for state in [State::Running, State::Stopped, State::Changing] {
+        let states = [
+            State::Running,
+            State::Unstarted,
+            State::Stopped,
+            State::Lost,
+            State::Changing,
+        ];
+        for state in states {
             for break_label in [0, 1, 2] {
                 for lie in [None, Some("other".to_owned())] {
                     let mut observed = observed(state);
@@ -166,7 +206,13 @@ mod tests {
 
     #[test]
     fn what_our_own_failed_create_left_goes_in_every_state() {
-        for state in [State::Running, State::Stopped, State::Changing] {
+        for state in [
+            State::Running,
+            State::Unstarted,
+            State::Stopped,
+            State::Lost,
+            State::Changing,
+        ] {
             let mut observed = observed(state);
             observed.nonce = Some("mine".into());
             assert_eq!(decided(&observed, "b"), Decision::RemoveOurs);

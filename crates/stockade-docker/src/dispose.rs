@@ -14,7 +14,8 @@ use crate::engine::{self, Described, Found};
 use crate::names::{self, label};
 
 /// Every sandbox of a key, of one kind of it, or one instance. Two docker
-/// commands at most.
+/// commands for one sandbox, whatever its storage: the engine removes the
+/// work directory's volume with the last container that has it.
 pub(crate) async fn dispose(
     inner: &Arc<Inner>,
     call: &Call,
@@ -29,7 +30,9 @@ pub(crate) async fn dispose(
     if let Which::Instance(id) = &which {
         found.retain(|found| found.id == id.as_str());
     } else if found.is_empty() {
-        return leftovers(inner, call, &filters).await;
+        let mut removed = Removed::default();
+        leftovers(inner, call, &filters, &mut removed).await?;
+        return Ok(removed);
     }
     Ok(remove(inner, call, &found).await)
 }
@@ -37,12 +40,16 @@ pub(crate) async fn dispose(
 /// A sandbox that ended without us takes its volume along, unless somebody
 /// removed it by hand or the daemon ended under it: then its volume is found
 /// by the same labels.
-async fn leftovers(inner: &Arc<Inner>, call: &Call, filters: &[(&str, String)]) -> Result<Removed> {
-    let mut removed = Removed::default();
+async fn leftovers(
+    inner: &Arc<Inner>,
+    call: &Call,
+    filters: &[(&str, String)],
+    removed: &mut Removed,
+) -> Result<()> {
     for volume in inner.engine.volumes(call, filters).await? {
         remove_volume(inner, call, &volume, &mut removed.failures).await;
     }
-    Ok(removed)
+    Ok(())
 }
 
 /// Removes a volume that no container uses; whether it did.
@@ -74,7 +81,13 @@ pub(crate) async fn dispose_scope(
         names::conversation_label(scope, thread),
     )];
     let found = find(inner, call, &filters).await?;
-    Ok(remove(inner, call, &found).await)
+    let mut removed = remove(inner, call, &found).await;
+    if let Err(error) = leftovers(inner, call, &filters, &mut removed).await {
+        let code = engine::disposal_code(&error);
+        let failure = RemovalFailure::new(code, "volumes", error.to_string());
+        removed.failures.push(failure);
+    }
+    Ok(removed)
 }
 
 /// What was made longer ago than the filter says, or all; probes whose host
@@ -103,7 +116,9 @@ pub(crate) async fn reap(inner: &Arc<Inner>, call: &Call, filter: &ReapFilter) -
     reaped.sandboxes = removed.count;
     reaped.failures = removed.failures;
     let removed = remove(inner, call, &ids(&others)).await;
-    reaped.others = removed.count;
+    let failed = u64::try_from(removed.failures.len()).unwrap_or(u64::MAX);
+    let all = u64::try_from(others.len()).unwrap_or(u64::MAX);
+    reaped.others = all.saturating_sub(failed);
     reaped.failures.extend(removed.failures);
     reap_volumes(inner, call, filter, &mut reaped).await?;
     Ok(reaped)
@@ -157,7 +172,7 @@ async fn find(inner: &Arc<Inner>, call: &Call, filters: &[(&str, String)]) -> Re
     inner.engine.find(call, filters).await
 }
 
-/// Removes each; one failure never keeps the others.
+/// Removes each, and counts the sandboxes; one failure never keeps the others.
 async fn remove(inner: &Arc<Inner>, call: &Call, found: &[Found]) -> Removed {
     let _phase = call.enter(Phase::Dispose);
     let mut removed = Removed::default();
@@ -169,7 +184,7 @@ async fn remove(inner: &Arc<Inner>, call: &Call, found: &[Found]) -> Removed {
         .map(async |one| (one, inner.engine.remove(call, &one.id).await));
     for (one, result) in join_all(removals).await {
         match result {
-            Ok(()) => removed.count += 1,
+            Ok(()) => removed.count += u64::from(one.is_sandbox),
             Err(error) => {
                 let code = engine::disposal_code(&error);
                 let failure = RemovalFailure::new(code, one.id.as_str(), error.to_string());

@@ -10,7 +10,6 @@ use stockade_wire::message::{Facts, PathFacts, UserFacts};
 
 use crate::config::Progress;
 use crate::engine::{Engine, Probe};
-use crate::plan::TMP;
 use crate::runtime::Runtime;
 
 /// What a plan needs to know of an image.
@@ -30,7 +29,7 @@ pub(crate) struct ImageFacts {
     pub(crate) paths: Vec<PathFacts>,
 }
 
-/// Facts by image id and work directory, which is among the paths.
+/// Facts by image reference and paths.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
     known: Mutex<HashMap<Asked, Known>>,
@@ -43,7 +42,7 @@ struct Asked {
     reference: String,
     digest: Option<String>,
     platform: Option<String>,
-    work_dir: String,
+    paths: Vec<String>,
 }
 
 type Known = Arc<ImageFacts>;
@@ -62,14 +61,14 @@ impl Images {
         engine: &Engine,
         runtime: &Runtime,
         image: &Image,
-        work_dir: &str,
+        paths: Vec<String>,
     ) -> Result<Known, Error> {
         let reference = image.name().ok_or_else(unnamed)?;
         let asked = Asked {
             reference: reference.to_owned(),
             digest: image.digest().map(|digest| digest.as_str().to_owned()),
             platform: image.platform().map(ToString::to_string),
-            work_dir: work_dir.to_owned(),
+            paths,
         };
         if image.pull() != PullPolicy::Always
             && let Some(known) = self.lock().get(&asked)
@@ -82,7 +81,7 @@ impl Images {
         };
         check_digest(image.digest(), &info)?;
         check_platform(image.platform(), engine, &info)?;
-        let facts = Arc::new(probe(call, engine, runtime, info, work_dir).await?);
+        let facts = Arc::new(probe(call, engine, runtime, info, &asked.paths).await?);
         self.lock().insert(asked, Arc::clone(&facts));
         Ok(facts)
     }
@@ -191,9 +190,9 @@ async fn probe(
     engine: &Engine,
     runtime: &Runtime,
     info: docker_driver::ImageFacts,
-    work_dir: &str,
+    paths: &[String],
 ) -> Result<ImageFacts, Error> {
-    let mut paths = vec![work_dir.to_owned(), TMP.to_owned()];
+    let mut paths = paths.to_vec();
     paths.extend(info.volumes.iter().cloned());
     let probe = Probe {
         image_id: &info.id,

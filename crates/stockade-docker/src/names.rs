@@ -35,6 +35,9 @@ pub(crate) mod label {
     pub(crate) const CALLERS: &str = "dev.stockade.label.";
 }
 
+/// What the name of a work directory's holder ends with.
+const WORK: &str = "-work";
+
 /// The name of a sandbox's container: `stockade-` and 12 hex digits of a
 /// digest over length-prefixed parts, so that no choice of delimiter in a key
 /// makes two keys meet. The owner is one of the parts: two installations with
@@ -49,6 +52,17 @@ pub(crate) fn container(owner: &str, key: &SandboxKey, kind: &Kind) -> String {
         &key.call_id,
     ];
     format!("stockade-{}", &digest(parts)[..12])
+}
+
+/// The container that holds the volume of a work directory on disk until the
+/// sandbox does; of one create only, so that nothing is ever found in it.
+pub(crate) fn work_holder(container: &str, nonce: &str) -> String {
+    format!("{container}-{nonce}{WORK}")
+}
+
+/// Whether a container of that name is a sandbox, and not a part of one.
+pub(crate) fn is_sandbox(name: &str) -> bool {
+    !name.ends_with(WORK)
 }
 
 /// The volume that holds the guest runtime. `attempt` is 0 until a

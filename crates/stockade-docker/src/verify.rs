@@ -16,6 +16,8 @@ pub(crate) struct Expected {
     pub(crate) read_only_root: bool,
     /// Each tmpfs that was asked for, with its size in bytes.
     pub(crate) tmpfs: Vec<(String, u64)>,
+    /// The work directory, if it is a volume on disk.
+    pub(crate) disk: Option<String>,
     /// Where the guest runtime is mounted.
     pub(crate) runtime_dir: String,
 }
@@ -128,10 +130,18 @@ impl Differences {
                     .push(format!("{path}: asked for a tmpfs, found no mount")),
             }
         }
+        if let Some(disk) = &expected.disk
+            && !at(disk).is_some_and(|mount| !mount.read_only)
+        {
+            self.0.push(format!(
+                "{disk}: asked for a volume, found none to write to"
+            ));
+        }
         for mount in mounts {
             let path = String::from_utf8_lossy(mount.path.as_bytes());
             let planned = path == "/"
                 || path == expected.runtime_dir
+                || expected.disk.as_deref() == Some(&*path)
                 || expected.tmpfs.iter().any(|(tmpfs, _)| *tmpfs == path);
             if !planned && !mount.read_only && !engines_own(&path) {
                 self.0.push(format!(
@@ -179,6 +189,7 @@ mod tests {
             open_files_hard: 4096,
             read_only_root: true,
             tmpfs: vec![("/work".into(), 256 << 20), ("/tmp".into(), 64 << 20)],
+            disk: None,
             runtime_dir: "/.stockade".into(),
         };
         let hello = Hello {
@@ -218,6 +229,26 @@ mod tests {
     fn a_sandbox_as_planned_has_no_difference() {
         let (expected, hello) = planned();
         assert_eq!(differences(&expected, &hello), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_work_directory_on_disk_is_there_and_writable() {
+        let (mut expected, mut hello) = planned();
+        expected.tmpfs.remove(0);
+        expected.disk = Some("/work".into());
+        hello.mounts[1] = mount("/work", "ext4", false, None);
+        assert_eq!(differences(&expected, &hello), Vec::<String>::new());
+        hello.mounts[1].read_only = true;
+        assert_eq!(differences(&expected, &hello).len(), 1);
+        hello.mounts.remove(1);
+        assert_eq!(differences(&expected, &hello).len(), 1);
+    }
+
+    #[test]
+    fn a_work_directory_of_the_image_is_no_mount() {
+        let (mut expected, hello) = planned();
+        expected.tmpfs.remove(0);
+        assert_eq!(differences(&expected, &hello).len(), 1);
     }
 
     #[test]

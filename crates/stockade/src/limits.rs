@@ -30,10 +30,11 @@ pub struct ResourceLimits {
     pub memory: u64,
     /// Processes and threads, the guest runtime's own included; 256.
     pub pids: u64,
-    /// Bytes in the work directory; 256 MiB. Not enforced with
-    /// [`Storage::Root`].
+    /// Bytes in the work directory; 256 MiB. Enforced with
+    /// [`Storage::Tmpfs`] only: a directory on disk has no limit of its own.
     pub work_bytes: u64,
-    /// Files and directories in the work directory; 65,536.
+    /// Files and directories in the work directory; 65,536. Enforced with
+    /// [`Storage::Tmpfs`] only.
     pub work_inodes: u64,
     /// Bytes in `/tmp`; 64 MiB.
     pub tmp_bytes: u64,

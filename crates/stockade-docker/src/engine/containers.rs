@@ -6,15 +6,15 @@ use std::time::Duration;
 use docker_driver::{
     CallErrorKind, ContainerFacts, ContainerId, ContainerName, ExecStream, InspectContainer,
     InspectVolume, KillContainer, Label, ListContainers, ListVolumes, RemoveContainer,
-    RemoveVolume, RunDetached, RunOptions, Signal, StreamControl, StreamInput, StreamOutput,
-    VolumeName,
+    RemoveVolume, RunDetached, RunOptions, Signal, StartContainer, StreamControl, StreamInput,
+    StreamOutput, VolumeName,
 };
 use futures_util::future::join_all;
 use stockade::{Call, Error, Operation, Phase, Result};
 
 use super::{Asked, Engine, lift, unfit};
 use crate::decide::{Observed, State};
-use crate::names::label;
+use crate::names::{self, label};
 use crate::plan::GUEST;
 
 /// Between two looks at a container that is being removed.
@@ -29,7 +29,7 @@ pub(crate) enum Created {
 
 /// A create that failed for a reason that the name may explain.
 pub(crate) struct CreateFailed {
-    /// Whether the engine said that the name is taken.
+    /// Whether another host's container has the name, or had ours removed.
     pub(crate) is_conflict: bool,
     pub(crate) error: Error,
 }
@@ -38,6 +38,8 @@ pub(crate) struct CreateFailed {
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub(crate) id: String,
+    /// Whether it is a sandbox, and not a part of one.
+    pub(crate) is_sandbox: bool,
 }
 
 /// A container of ours, with what its labels say.
@@ -64,7 +66,12 @@ impl Engine {
                 .phase(Phase::Create)
                 .build()),
             Asked::Failed(error) => {
-                let is_conflict = error.kind() == CallErrorKind::NameConflict;
+                let is_conflict = matches!(
+                    error.kind(),
+                    CallErrorKind::NameConflict
+                        | CallErrorKind::NoSuchContainer
+                        | CallErrorKind::BeingRemoved
+                );
                 let fatal = matches!(
                     error.kind(),
                     CallErrorKind::DaemonUnreachable
@@ -96,6 +103,35 @@ impl Engine {
         }
     }
 
+    /// Whether a container of this owner has a name. To look for what is not
+    /// there costs one command, where [`Engine::observe`] takes two.
+    pub(crate) async fn has(&self, call: &Call, name: &str) -> Result<bool> {
+        let name = ContainerName::new(name).map_err(unfit)?;
+        let list = ListContainers::labelled(self.labels(&[])?).only(name);
+        let rows = self.query(call, list).await;
+        let rows = rows.or_error(Operation::Acquire, Phase::Observe)?;
+        Ok(!rows.is_empty())
+    }
+
+    /// Starts a container that has ended; `false` when it is gone. One that
+    /// runs stays as it is, so that two may start it at once.
+    pub(crate) async fn start(&self, call: &Call, id: &str) -> Result<bool> {
+        let id = ContainerId::new(id).map_err(unfit)?;
+        match self.mutate(call, StartContainer::new(id)).await {
+            Asked::Failed(error)
+                if matches!(
+                    error.kind(),
+                    CallErrorKind::NoSuchContainer | CallErrorKind::BeingRemoved
+                ) =>
+            {
+                Ok(false)
+            }
+            started => started
+                .or_error(Operation::Acquire, Phase::Create)
+                .map(|()| true),
+        }
+    }
+
     /// Whether a container runs; one that is gone does not.
     pub(crate) async fn is_running(&self, call: &Call, id: &str) -> Result<bool> {
         let id = ContainerId::new(id).map_err(unfit)?;
@@ -113,6 +149,7 @@ impl Engine {
             .into_iter()
             .map(|row| Found {
                 id: row.id.to_string(),
+                is_sandbox: names::is_sandbox(&row.name),
             })
             .collect())
     }
@@ -167,7 +204,10 @@ impl Engine {
             let facts = self.query(call, look).await;
             let facts = facts.or_error(Operation::Reap, Phase::Observe)?;
             Ok(facts.map(|facts| Described {
-                found: Found { id: name },
+                found: Found {
+                    id: name,
+                    is_sandbox: false,
+                },
                 labels: facts.labels,
             }))
         });
@@ -235,7 +275,10 @@ fn observed(facts: ContainerFacts) -> Observed {
     let state = match facts.state.status.as_str() {
         "running" | "paused" => State::Running,
         "removing" | "restarting" => State::Changing,
-        _ => State::Stopped,
+        "created" => State::Unstarted,
+        // One that had nothing to keep was made to be removed at its end.
+        "exited" if !facts.remove_at_end => State::Stopped,
+        _ => State::Lost,
     };
     Observed {
         state,

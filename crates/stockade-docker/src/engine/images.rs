@@ -215,7 +215,8 @@ impl Engine {
             .labels(labels)
             .user(User { uid: 0, gid: 0 })
             .memory_without_swap(PROBE_MEMORY)
-            .pids(PROBE_PIDS))
+            .pids(PROBE_PIDS)
+            .remove_at_end())
     }
 }
 

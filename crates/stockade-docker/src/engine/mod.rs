@@ -2,13 +2,14 @@
 //! deadline, and the driver's errors in the contract's words.
 
 mod containers;
+mod disk;
 mod holds;
 mod images;
 mod lift;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use docker_driver::{
@@ -18,8 +19,10 @@ use stockade::disposal::RemovalFailure;
 use stockade::spec::Platform;
 use stockade::vocabulary::DisposalCode;
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Removed, Result};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::config::DockerConfig;
 use crate::hold::LockFolder;
@@ -47,6 +50,11 @@ struct Inner {
     /// Names this backend object in the labels of what it makes.
     run: String,
     locks: LockFolder,
+    /// Where work goes on whose caller may be gone.
+    runtime: Handle,
+    tasks: TaskTracker,
+    /// What that work could not remove.
+    failures: Mutex<Vec<RemovalFailure>>,
 }
 
 impl Engine {
@@ -76,6 +84,10 @@ impl Engine {
                 .build()
         })?;
         let run = names::nonce()?;
+        let tasks = TaskTracker::new();
+        // A closed tracker still takes tasks; it is what lets a wait for all
+        // of them end.
+        tasks.close();
         Ok(Self {
             inner: Arc::new(Inner {
                 docker,
@@ -83,6 +95,9 @@ impl Engine {
                 platform,
                 run,
                 locks: LockFolder::of_this_user(),
+                runtime: Handle::current(),
+                tasks,
+                failures: Mutex::default(),
             }),
         })
     }
@@ -125,14 +140,15 @@ impl Engine {
 
     /// Waits for background work, and says what of it failed.
     pub(crate) async fn settle(&self, call: &Call) -> Removed {
-        let settled = self
-            .inner
-            .docker
-            .settle(Instant::from_std(call.deadline()))
-            .await;
+        let deadline = Instant::from_std(call.deadline());
+        // Its commands are the driver's, so it comes first.
+        let _ = tokio::time::timeout_at(deadline, self.inner.tasks.wait()).await;
+        let settled = self.inner.docker.settle(deadline).await;
         let mut removed = Removed::default();
-        if settled.unfinished > 0 {
-            let what = format!("{} docker commands", settled.unfinished);
+        removed.failures.append(&mut self.lock_failures());
+        let unfinished = settled.unfinished.max(self.inner.tasks.len());
+        if unfinished > 0 {
+            let what = format!("{unfinished} docker commands");
             let detail = "they still run when the time is over";
             removed
                 .failures
@@ -145,6 +161,13 @@ impl Engine {
                 .push(RemovalFailure::new(DisposalCode::Unknown, what, failed.why));
         }
         removed
+    }
+
+    fn lock_failures(&self) -> std::sync::MutexGuard<'_, Vec<RemovalFailure>> {
+        self.inner
+            .failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn query<V: Query>(&self, call: &Call, verb: V) -> Asked<V::Answer> {

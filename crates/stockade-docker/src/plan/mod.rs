@@ -3,6 +3,7 @@
 mod engine;
 mod environment;
 mod mounts;
+mod root;
 mod user;
 
 use std::time::Duration;
@@ -11,6 +12,7 @@ use docker_driver::{
     ContainerName, ContainerPath, CreationMark, ImageRef, InvalidName, Label, Mount, RunOptions,
 };
 use stockade::spec::{Hardening, Storage};
+use stockade::vocabulary::IsolationScope;
 use stockade::{Refusal, SandboxSpec};
 
 use crate::definition::Definition;
@@ -56,9 +58,12 @@ pub(crate) struct Plan {
     pub(crate) image_id: String,
     pub(crate) user: User,
     pub(crate) read_only_root: bool,
-    /// The work directory's, whose labels are the sandbox's own.
-    work: Option<Mount>,
-    mounts: Vec<Mount>,
+    work: Work,
+    runtime: Mount,
+    /// Each tmpfs of the container itself.
+    tmpfs: Vec<Mount>,
+    /// Whether the container, with what is in it, outlives its own end.
+    keeps_content: bool,
     pub(crate) environment: Environment,
     pub(crate) memory: u64,
     pub(crate) pids: u64,
@@ -70,6 +75,41 @@ pub(crate) struct Plan {
     pub(crate) max_age: Duration,
     pub(crate) definition: Definition,
     pub(crate) expected: Expected,
+}
+
+/// Where the work directory comes from. The labels of a volume are the
+/// sandbox's own.
+#[derive(Debug, Clone)]
+enum Work {
+    /// The image.
+    Root,
+    /// A volume in memory, made with the container.
+    Tmpfs(Mount),
+    /// A volume on disk. It comes into being with a holder, which is where
+    /// the engine can be told whose it is, and is shared from there.
+    Disk(Mount),
+}
+
+/// A container that never runs: it holds the volume of a work directory on
+/// disk until the sandbox does.
+#[derive(Debug, Clone)]
+pub(crate) struct Holder {
+    pub(crate) options: RunOptions,
+    /// Where the volume is in it, and what to make of its root.
+    pub(crate) path: String,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+/// Every path that an image is asked about, so that its spec can be planned;
+/// what stands at its declared volumes is asked as well.
+pub(crate) fn paths(spec: &SandboxSpec) -> Vec<String> {
+    let work_dir = spec.work_dir().as_str();
+    let mut paths = vec![work_dir.to_owned(), TMP.to_owned()];
+    if spec.storage() == Storage::Root {
+        paths.extend(root::ancestors(work_dir).map(str::to_owned));
+    }
+    paths
 }
 
 /// Plans the container of a spec that was admitted.
@@ -86,10 +126,16 @@ pub(crate) fn plan(
     engine::check(spec, host)?;
     let user = user::choose(spec.hardening(), image)?;
     let volumes = mounts::declared_volumes(spec, image)?;
-    mounts::check_work_dir(spec, image)?;
-    let tmpfs = mounts::sizes(spec, &volumes);
-    let work = mounts::work(spec, &user, host)?;
-    let mounts = mounts::others(spec, &volumes, runtime)?;
+    if spec.storage() == Storage::Root {
+        root::check(spec.work_dir().as_str(), image, &user)?;
+    } else {
+        mounts::check_work_dir(spec, image)?;
+    }
+    let work = match spec.storage() {
+        Storage::Root => Work::Root,
+        Storage::Disk => Work::Disk(mounts::disk(spec)?),
+        _ => Work::Tmpfs(mounts::work(spec, &user, host)?),
+    };
     let environment = environment::of(spec, image, &user);
     let limits = spec.limits();
     let read_only_root = spec.hardening() == Hardening::Strict;
@@ -103,7 +149,8 @@ pub(crate) fn plan(
         open_files_soft: limits.open_files_soft,
         open_files_hard: limits.open_files_hard,
         read_only_root,
-        tmpfs,
+        tmpfs: mounts::sizes(spec, &volumes),
+        disk: (spec.storage() == Storage::Disk).then(|| spec.work_dir().as_str().to_owned()),
         runtime_dir: RUNTIME_DIR.to_owned(),
     };
     let definition = definition(spec, image, &user, &environment, runtime);
@@ -111,7 +158,11 @@ pub(crate) fn plan(
         image_id: image.id.clone(),
         read_only_root,
         work,
-        mounts,
+        runtime: mounts::runtime_volume(runtime.volume)?.read_only(),
+        tmpfs: mounts::tmpfs(spec, &volumes)?,
+        // A call's own sandbox is used once.
+        keeps_content: spec.storage() != Storage::Tmpfs
+            && spec.isolation_scope() == IsolationScope::Conversation,
         environment,
         memory: pages_down(limits.memory),
         pids: limits.pids,
@@ -128,7 +179,8 @@ pub(crate) fn plan(
 }
 
 impl Plan {
-    /// The options of the one `docker run` that makes it.
+    /// The options of the one `docker run` that makes it. A work directory on
+    /// disk is not among them: it comes from its [`Holder`].
     ///
     /// The environment is not among them: it travels with each command, so
     /// that no value of it is kept where everybody who can reach the engine
@@ -150,38 +202,83 @@ impl Plan {
             format!("--idle-limit-ms={}", millis(self.idle_limit)),
             format!("--max-age-ms={}", millis(self.max_age)),
         ];
-        let work = self.work.clone().map(|work| {
-            // The same labels but for the role: what is left of a sandbox is
-            // found by its owner and its key, whatever it is.
-            let labels = labels
-                .iter()
-                .filter(|label| label.key() != label::ROLE)
-                .cloned();
-            work.labelled(labels.chain(Label::new(label::ROLE, "work")))
-        });
-        let options = base(name, mark, &self.image_id, init)?
+        let work = match &self.work {
+            Work::Tmpfs(mount) => Some(mount.clone().labelled(work_labels(&labels))),
+            Work::Root | Work::Disk(_) => None,
+        };
+        let mounts = std::iter::once(&self.runtime).chain(&self.tmpfs).cloned();
+        let mut options = base(name, mark, &self.image_id, init)?
             .labels(labels)
             .user(docker_driver::User {
                 uid: self.user.uid,
                 gid: self.user.gid,
             })
             .groups(self.user.groups.iter().copied())
-            .mounts(self.mounts.iter().cloned().chain(work))
+            .mounts(mounts.chain(work))
             .memory_without_swap(self.memory)
             .milli_cpus(self.milli_cpus)
             .pids(self.pids)
             .shm_bytes(self.shm)
             .open_files(self.open_files.0, self.open_files.1);
-        Ok(if self.read_only_root {
-            options.read_only()
-        } else {
-            options
-        })
+        if self.read_only_root {
+            options = options.read_only();
+        }
+        if !self.keeps_content {
+            options = options.remove_at_end();
+        }
+        Ok(options)
+    }
+
+    /// The holder of the work directory, if it is on disk. It has the labels
+    /// of the sandbox, since it is a part of it, and a writable root, since
+    /// the engine copies nothing into a container with another.
+    ///
+    /// # Errors
+    ///
+    /// A name or a label that the engine cannot take.
+    pub(crate) fn holder(
+        &self,
+        name: ContainerName,
+        mark: CreationMark,
+        labels: &[Label],
+    ) -> Result<Option<Holder>, InvalidName> {
+        let Work::Disk(mount) = &self.work else {
+            return Ok(None);
+        };
+        let volume = mount.clone().labelled(work_labels(labels));
+        // Whatever volumes the image declares are covered as in the sandbox:
+        // the engine would make them, and share them as well.
+        let mounts = self.tmpfs.iter().cloned().chain([volume]);
+        let options = base(name, mark, &self.image_id, ["version".to_owned()])?
+            .labels(work_labels(labels))
+            .mounts(mounts);
+        Ok(Some(Holder {
+            options,
+            path: self.work_dir.clone(),
+            uid: self.user.uid,
+            gid: self.user.gid,
+        }))
+    }
+
+    /// Whether somebody is likely to have the sandbox already, and finding
+    /// that out by a create that fails would cost more than a look.
+    pub(crate) fn is_looked_for(&self) -> bool {
+        matches!(self.work, Work::Disk(_)) && self.keeps_content
     }
 }
 
-/// What every container of ours has in common: our own program, which ends
-/// with the container, and no core dump.
+/// The labels of a sandbox but for the role: what is left of it is found by
+/// its owner and its key, whatever it is.
+fn work_labels(labels: &[Label]) -> Vec<Label> {
+    let others = labels.iter().filter(|label| label.key() != label::ROLE);
+    others
+        .cloned()
+        .chain(Label::new(label::ROLE, "work"))
+        .collect()
+}
+
+/// What every container of ours has in common: our own program, and no core
+/// dump.
 pub(crate) fn base(
     name: ContainerName,
     mark: CreationMark,
@@ -191,8 +288,7 @@ pub(crate) fn base(
     Ok(RunOptions::new(name, mark, ImageRef::new(image_id)?)
         .program(GUEST, words)
         .work_dir(ContainerPath::new("/")?)
-        .core_bytes(0)
-        .remove_at_end())
+        .core_bytes(0))
 }
 
 /// Labels of the caller are left out: they say what a sandbox is for, not
@@ -205,11 +301,6 @@ fn definition(
     runtime: RuntimeAt<'_>,
 ) -> Definition {
     let limits = spec.limits();
-    let storage = match spec.storage() {
-        Storage::Root => "root",
-        Storage::Disk => "disk",
-        _ => "tmpfs",
-    };
     let mut definition = Definition::default();
     definition.part("image", [image.id.as_str()]);
     definition.part("user", [user.to_string().as_str()]);
@@ -217,7 +308,8 @@ fn definition(
     definition.part("limits", [format!("{limits:?}").as_str()]);
     let pairs = environment.pairs();
     definition.part("env", pairs.flat_map(|(name, value)| [name, value]));
-    definition.part("work_dir", [spec.work_dir().as_str(), storage]);
+    definition.part("work_dir", [spec.work_dir().as_str()]);
+    definition.part("storage", [spec.storage().as_str()]);
     definition.part("egress", [spec.egress().mode().as_str()]);
     definition.part("runtime", [runtime.digest]);
     let lifetimes = format!("{:?} {:?}", spec.idle_limit(), spec.max_age());

@@ -5,7 +5,7 @@ use stockade::spec::Storage;
 use stockade::{Refusal, SandboxSpec};
 use stockade_wire::message::PathKind;
 
-use super::{Host, RUNTIME_DIR, RuntimeAt, TMP, User, pages_up};
+use super::{Host, RUNTIME_DIR, TMP, User, pages_up};
 use crate::image::ImageFacts;
 use crate::names::label;
 
@@ -21,6 +21,14 @@ pub(super) fn declared_volumes(
     let mut paths = Vec::new();
     for path in &image.volumes {
         let path = path.trim_end_matches('/');
+        if spec.storage() == Storage::Root && path == spec.work_dir().as_str() {
+            return Err(Refusal::StorageMismatch {
+                storage: Storage::Root,
+                why: format!(
+                    "the image declares a volume at {path}, so that it is not in its root"
+                ),
+            });
+        }
         let taken = path == spec.work_dir().as_str() || path == TMP;
         match image.at(path).map(|facts| facts.what) {
             _ if taken => {}
@@ -42,24 +50,17 @@ pub(super) fn check_work_dir(spec: &SandboxSpec, image: &ImageFacts) -> Result<(
     let path = spec.work_dir().as_str();
     let found = image.at(path).map_or(PathKind::Other, |facts| facts.what);
     let path = path.to_owned();
-    match (spec.storage(), found) {
-        (Storage::Root, PathKind::EmptyDirectory | PathKind::Directory) => Ok(()),
-        (Storage::Root, _) => Err(Refusal::WorkDirNotDirectory { path }),
-        (_, PathKind::Absent | PathKind::EmptyDirectory) => Ok(()),
-        (_, PathKind::Directory) => Err(Refusal::WorkDirHidesContent { path }),
+    match found {
+        PathKind::Absent | PathKind::EmptyDirectory => Ok(()),
+        PathKind::Directory => Err(Refusal::WorkDirHidesContent { path }),
         _ => Err(Refusal::WorkDirNotDirectory { path }),
     }
 }
 
-/// Every mount of the container but the work directory's.
-pub(super) fn others(
-    spec: &SandboxSpec,
-    volumes: &[String],
-    runtime: RuntimeAt<'_>,
-) -> Result<Vec<Mount>, Refusal> {
-    let limits = spec.limits();
-    let mut mounts = vec![runtime_volume(runtime.volume)?.read_only()];
-    mounts.push(Mount::tmpfs(path(TMP)?, pages_up(limits.tmp_bytes), 0o1777));
+/// `/tmp`, and what stands in for volumes that the image declares.
+pub(super) fn tmpfs(spec: &SandboxSpec, volumes: &[String]) -> Result<Vec<Mount>, Refusal> {
+    let tmp_bytes = pages_up(spec.limits().tmp_bytes);
+    let mut mounts = vec![Mount::tmpfs(path(TMP)?, tmp_bytes, 0o1777)];
     for volume in volumes {
         mounts.push(Mount::tmpfs(path(volume)?, DECLARED_VOLUME, 0o1777));
     }
@@ -99,26 +100,25 @@ pub(super) fn sizes(spec: &SandboxSpec, volumes: &[String]) -> Vec<(String, u64)
 /// A local volume backed by tmpfs, and not `--tmpfs`: the engine's own copies
 /// see into a volume, and not into a tmpfs of the container. It is anonymous,
 /// so that it goes with its container whoever ends that.
-pub(super) fn work(
-    spec: &SandboxSpec,
-    user: &User,
-    engine: &Host,
-) -> Result<Option<Mount>, Refusal> {
-    if spec.storage() != Storage::Tmpfs {
-        return Ok(None);
-    }
+pub(super) fn work(spec: &SandboxSpec, user: &User, engine: &Host) -> Result<Mount, Refusal> {
     let limits = spec.limits();
     // With remapped user namespaces the mount's ids are the daemon's, so that
     // an owner would be somebody else; everybody may write instead.
     let owner = (!engine.user_namespaces).then_some((user.uid, user.gid));
-    Ok(Some(Mount::tmpfs_volume(TmpfsVolume {
+    Ok(Mount::tmpfs_volume(TmpfsVolume {
         path: path(spec.work_dir().as_str())?,
         bytes: pages_up(limits.work_bytes),
         inodes: limits.work_inodes,
         owner,
         mode: if owner.is_some() { 0o700 } else { 0o1777 },
         labels: Vec::new(),
-    })))
+    }))
+}
+
+/// An ordinary local volume. It is anonymous, too: the engine removes it with
+/// the last container that has it, whoever removes that.
+pub(super) fn disk(spec: &SandboxSpec) -> Result<Mount, Refusal> {
+    Ok(Mount::anonymous_volume(path(spec.work_dir().as_str())?))
 }
 
 /// The contract checks the rule for what the spec itself asks for; what an

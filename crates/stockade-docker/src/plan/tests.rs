@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use docker_driver::{RunDetached, Verb as _};
-use stockade::spec::{Hardening, Image, SpecBuilder};
+use stockade::spec::{Hardening, Image, SpecBuilder, Storage};
+use stockade::vocabulary::IsolationScope;
 use stockade::{Refusal, ResourceLimits, SandboxSpec};
 use stockade_wire::message::{PathFacts, PathKind, UserFacts};
 
@@ -193,6 +194,108 @@ fn a_mount_never_hides_content_of_the_image() {
         let image = image(|image| image.paths[0] = at("/work", what));
         let found = planned(&spec(|spec| spec), &image, &HOST).err();
         assert_eq!(found.as_ref().map(Refusal::code), refused, "{what:?}");
+    }
+}
+
+#[test]
+fn the_images_own_directory_is_no_mount_and_outlives_the_end() {
+    let spec = spec(|spec| spec.hardening(Hardening::AsImage).storage(Storage::Root));
+    let image = image(|image| {
+        let root = at("/", PathKind::Directory);
+        image.paths = vec![at("/work", PathKind::Directory), root];
+    });
+    let words = argv(&planned(&spec, &image, &HOST).unwrap());
+    assert!(words.contains(&"--rm=false".to_owned()), "{words:#?}");
+    assert!(!words.iter().any(|word| word.contains("destination=/work")));
+    assert!(!words.iter().any(|word| word.contains("volumes-from")));
+}
+
+#[test]
+fn root_storage_is_refused_where_the_image_has_no_directory_of_its_own() {
+    type Change = fn(&mut ImageFacts);
+    let rows: [(&str, Change); 6] = [
+        ("work_dir_not_directory", |image| {
+            image.paths[0].what = PathKind::Absent;
+        }),
+        ("work_dir_not_directory", |image| {
+            image.paths[0].what = PathKind::Link;
+        }),
+        ("work_dir_not_directory", |image| {
+            drop(image.paths.remove(1))
+        }),
+        ("storage_mismatch", |image| image.user = Ok(user(7, 7))),
+        ("storage_mismatch", |image| {
+            image.user = Ok(user(7, 7));
+            image.paths[0].mode = 0o777;
+            image.paths[1].mode = 0o700;
+        }),
+        ("storage_mismatch", |image| {
+            image.volumes.push("/work/".to_owned())
+        }),
+    ];
+    let spec = spec(|spec| spec.hardening(Hardening::AsImage).storage(Storage::Root));
+    for (code, change) in rows {
+        let image = image(|image| {
+            image.paths = ["/work", "/"]
+                .map(|path| at(path, PathKind::Directory))
+                .into();
+            change(image);
+        });
+        let refusal = planned(&spec, &image, &HOST).unwrap_err();
+        assert_eq!(refusal.code(), code, "{refusal}");
+    }
+}
+
+#[test]
+fn a_disk_comes_from_a_holder_with_the_labels_of_its_sandbox() {
+    let plan = planned(
+        &spec(|spec| spec.storage(Storage::Disk)),
+        &image(|_| {}),
+        &HOST,
+    )
+    .unwrap();
+    let words = argv(&plan);
+    assert!(words.contains(&"--rm=false".to_owned()), "{words:#?}");
+    assert!(!words.iter().any(|word| word.contains("destination=/work")));
+
+    let mark = CreationMark::new(Label::new("dev.stockade.nonce", "n1").unwrap());
+    let labels = [("kind", "python"), ("role", "guest")]
+        .map(|(key, value)| Label::new(format!("dev.stockade.{key}"), value).unwrap());
+    let name = ContainerName::new("stockade-0123456789ab-n1-work").unwrap();
+    let holder = plan.holder(name, mark, &labels).unwrap().unwrap();
+    assert_eq!(
+        (holder.path.as_str(), holder.uid, holder.gid),
+        ("/work", 65534, 65534)
+    );
+    let holder = docker_driver::CreateContainer(holder.options);
+    let words: Vec<_> = holder.argv().words().map(str::to_owned).collect();
+    let volume = "--mount=type=volume,destination=/work,volume-nocopy=true,\
+        volume-label=dev.stockade.kind=python,volume-label=dev.stockade.role=work";
+    for word in [
+        volume,
+        "--label=dev.stockade.kind=python",
+        "--label=dev.stockade.role=work",
+        "--read-only=false",
+    ] {
+        assert!(
+            words.iter().any(|found| found == word),
+            "{word}: {words:#?}"
+        );
+    }
+    assert!(!words.contains(&"--label=dev.stockade.role=guest".to_owned()));
+}
+
+#[test]
+fn only_what_a_conversation_keeps_outlives_its_end() {
+    for storage in [Storage::Tmpfs, Storage::Disk] {
+        for scope in [IsolationScope::Call, IsolationScope::Conversation] {
+            let spec = spec(|spec| spec.storage(storage).isolation_scope(scope));
+            let plan = planned(&spec, &image(|_| {}), &HOST).unwrap();
+            let kept = storage == Storage::Disk && scope == IsolationScope::Conversation;
+            let word = format!("--rm={}", !kept);
+            assert!(argv(&plan).contains(&word), "{storage} {scope}");
+            assert_eq!(plan.is_looked_for(), kept, "{storage} {scope}");
+        }
     }
 }
 

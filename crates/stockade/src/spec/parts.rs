@@ -15,10 +15,15 @@ words! { unranked "storage"
         /// sandbox stops. The default.
         #[default]
         Tmpfs = "tmpfs",
-        /// In the image's own root, without a limit of its own; needs
-        /// [`Hardening::AsImage`], since a strict root cannot be written.
+        /// The image's own directory with what is in it, without a limit of
+        /// its own; needs [`Hardening::AsImage`], since a strict root cannot
+        /// be written, and a directory in which the sandbox's user may write.
+        /// Kept when a conversation's sandbox stops, until it is disposed of.
         Root = "root",
-        /// In a volume on disk, for large data and for what survives a stop.
+        /// In a volume on disk, without a limit of its own: for large data,
+        /// and for what survives a stop. It is kept when a conversation's
+        /// sandbox ends by itself, is there again when the same spec is
+        /// acquired, and goes when the sandbox is disposed of or replaced.
         Disk = "disk",
     }
 }

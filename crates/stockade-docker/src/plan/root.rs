@@ -1,0 +1,122 @@
+//! Whether an image's own directory can be the work directory.
+
+use stockade::Refusal;
+use stockade::spec::Storage;
+use stockade_wire::message::{PathFacts, PathKind};
+
+use super::User;
+use crate::image::ImageFacts;
+
+/// Bits of a directory's mode, for one class of users.
+const SEARCH: u32 = 0o1;
+const WRITE_AND_SEARCH: u32 = 0o3;
+
+/// Every directory above a path, from the root down.
+pub(super) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    let below = path.match_indices('/').map(|(at, _)| &path[..at]);
+    below.map(|ancestor| if ancestor.is_empty() { "/" } else { ancestor })
+}
+
+/// Refuses a directory that is none, that a link leads to, or in which the
+/// sandbox's user could not write. There is no capability that would help it,
+/// so that the permission bits are the whole rule, for root as well.
+pub(super) fn check(path: &str, image: &ImageFacts, user: &User) -> Result<(), Refusal> {
+    for ancestor in ancestors(path) {
+        let facts = directory(ancestor, path, image)?;
+        if !grants(facts, user, SEARCH) {
+            return Err(mismatch(user, "pass through", ancestor, facts));
+        }
+    }
+    let facts = directory(path, path, image)?;
+    if grants(facts, user, WRITE_AND_SEARCH) {
+        Ok(())
+    } else {
+        Err(mismatch(user, "write in", path, facts))
+    }
+}
+
+fn directory<'a>(at: &str, path: &str, image: &'a ImageFacts) -> Result<&'a PathFacts, Refusal> {
+    let directories = [PathKind::Directory, PathKind::EmptyDirectory];
+    image
+        .at(at)
+        .filter(|facts| directories.contains(&facts.what))
+        .ok_or_else(|| Refusal::WorkDirNotDirectory {
+            path: path.to_owned(),
+        })
+}
+
+/// The kernel looks at one class only, the first that fits.
+fn grants(directory: &PathFacts, user: &User, wanted: u32) -> bool {
+    let is_member = directory.gid == user.gid || user.groups.contains(&directory.gid);
+    let class = match () {
+        () if directory.uid == user.uid => 6,
+        () if is_member => 3,
+        () => 0,
+    };
+    (directory.mode >> class) & wanted == wanted
+}
+
+fn mismatch(user: &User, what: &str, path: &str, facts: &PathFacts) -> Refusal {
+    let PathFacts { uid, gid, mode, .. } = facts;
+    Refusal::StorageMismatch {
+        storage: Storage::Root,
+        why: format!(
+            "the sandbox's user {user} may not {what} {path}, which belongs to {uid}:{gid} with mode {mode:o}"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(uid: u32, gid: u32, groups: &[u32]) -> User {
+        User {
+            uid,
+            gid,
+            groups: groups.to_vec(),
+            name: None,
+            home: None,
+        }
+    }
+
+    fn directory(uid: u32, gid: u32, mode: u32) -> PathFacts {
+        PathFacts {
+            path: "/srv".into(),
+            what: PathKind::Directory,
+            uid,
+            gid,
+            mode,
+        }
+    }
+
+    #[test]
+    fn ancestors_go_from_the_root_down_to_the_parent() {
+        let all: Vec<_> = ancestors("/srv/app/work").collect();
+        assert_eq!(all, ["/", "/srv", "/srv/app"]);
+        assert_eq!(ancestors("/work").collect::<Vec<_>>(), ["/"]);
+    }
+
+    #[test]
+    fn permission_is_that_of_the_first_class_that_fits() {
+        let rows = [
+            (user(0, 0, &[]), directory(0, 0, 0o755), true),
+            // Root has no capability: it is a user like any other.
+            (user(0, 0, &[]), directory(5, 5, 0o755), false),
+            (user(0, 0, &[]), directory(5, 5, 0o757), true),
+            (user(0, 0, &[]), directory(0, 0, 0o555), false),
+            (user(5, 6, &[]), directory(5, 0, 0o700), true),
+            // The owner's own bits count, however much others may.
+            (user(5, 6, &[]), directory(5, 6, 0o077), false),
+            (user(5, 6, &[]), directory(0, 6, 0o770), true),
+            (user(5, 6, &[7]), directory(0, 7, 0o770), true),
+            (user(5, 6, &[7]), directory(0, 7, 0o707), false),
+            (user(5, 6, &[]), directory(0, 0, 0o1777), true),
+            (user(5, 6, &[]), directory(0, 0, 0o772), false),
+        ];
+        for (user, directory, expected) in rows {
+            let granted = grants(&directory, &user, WRITE_AND_SEARCH);
+            assert_eq!(granted, expected, "{user} {directory:?}");
+        }
+    }
+}
