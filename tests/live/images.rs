@@ -1,6 +1,6 @@
 //! Images of every sort are served as they are, or refused by name.
 
-use stockade::spec::{Digest, Hardening, PullPolicy, Storage};
+use stockade::spec::{Digest, Hardening, PullPolicy};
 use stockade::{
     Backend as _, Error, ExecRequest, ExecStatus, Image, Refusal, SandboxKey, SpecBuilder,
 };
@@ -138,12 +138,4 @@ async fn content_of_the_image_at_the_work_directory_is_never_hidden() {
         "/elsewhere\n1\n"
     );
     elsewhere.close().await;
-    let own = spec(image)
-        .hardening(Hardening::AsImage)
-        .storage(Storage::Root);
-    let error = failed(own).await;
-    assert!(
-        error.refusal().is_some(),
-        "disk-backed storage is not served yet: {error}"
-    );
 }
