@@ -1,6 +1,7 @@
 //! The bodies of the fuzz targets, so that their corpora can be replayed by
 //! an ordinary test on a stable compiler.
 
+use stockade_wire::files::{Answer, Batch, Item};
 use stockade_wire::frame::{EndReason, Grant};
 use stockade_wire::limits::FRAME_PAYLOAD;
 use stockade_wire::message::{
@@ -55,6 +56,20 @@ fn parse(frame: &Frame) {
         Kind::Exit => drop(message::from_payload::<Exit>(kind, payload)),
         Kind::Credit => drop(Grant::from_payload(payload)),
         Kind::End => drop(EndReason::from_payload(payload)),
+        Kind::FileRequest => {
+            drop(message::from_payload::<Batch>(kind, payload));
+            if let Ok(item) = message::from_payload::<Item>(kind, payload) {
+                let again = message::to_payload(kind, &item).expect("what came in a frame fits");
+                assert_eq!(message::from_payload(kind, &again), Ok(item));
+            }
+        }
+        Kind::FileAnswer => {
+            if let Ok(answer) = message::from_payload::<Answer>(kind, payload) {
+                assert!(
+                    answer.is_last() || matches!(answer, Answer::Opened(_) | Answer::Entries(_))
+                );
+            }
+        }
         _ => drop(message::from_payload::<Facts>(kind, payload)),
     }
 }

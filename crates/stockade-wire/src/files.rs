@@ -51,9 +51,9 @@ pub const BATCH: u32 = u32::MAX;
 /// (`sysexits.h`, EX_DATAERR).
 pub const EXIT_PROTOCOL: u8 = 65;
 
-/// How many directories deep a recursive listing goes below the listed one;
-/// what is deeper is left out, and the listing says that it is truncated.
-/// As deep as a path of the contract.
+/// How many directories deep a recursive listing or a measure goes below the
+/// one that is named; what is deeper is left out, and the answer says that
+/// there may be more. As deep as a path of the contract.
 pub const LIST_DEPTH: usize = 64;
 
 /// The head of a batch.
@@ -82,7 +82,8 @@ pub enum Item {
         /// What to look at; `.` is legal.
         path: Text,
     },
-    /// How much a directory's whole subtree holds: [`Answer::Measured`].
+    /// How much a directory's whole subtree holds, down to [`LIST_DEPTH`]:
+    /// [`Answer::Measured`].
     Measure {
         /// The directory; `.` is legal.
         path: Text,
@@ -176,15 +177,15 @@ pub enum Answer {
         entries: u64,
         /// Bytes of the regular files among them, each name counted.
         bytes: u64,
-        /// A bound was reached, or something could not be looked into: there
-        /// may be more.
+        /// The same as [`Self::Listed`] says with `truncated`.
         more: bool,
     },
     /// To [`Item::List`], a part.
     Entries(Vec<Entry>),
     /// To [`Item::List`], its end.
     Listed {
-        /// A bound was reached: there may be more.
+        /// A bound was reached, or something could not be looked into: there
+        /// may be more.
         truncated: bool,
     },
     /// To [`Item::Read`], before the data. The size is always known.
@@ -409,7 +410,7 @@ mod tests {
 
     /// Longest path of the contract, of bytes that JSON takes the most for.
     fn longest() -> Text {
-        Text::from(vec![0xff; 4095])
+        Text::from(vec![0x01; 4095])
     }
 
     fn stat() -> Stat {

@@ -17,6 +17,8 @@ mod fault;
 mod path;
 mod read;
 mod remove;
+#[cfg(test)]
+mod tests;
 mod walk;
 mod work_dir;
 mod write;

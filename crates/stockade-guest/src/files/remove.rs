@@ -126,18 +126,16 @@ impl Removal<'_> {
             }
         }
         match self.enter(at, &name) {
-            Ok(directory) if self.levels.len() >= self.deepest => {
-                drop(directory);
-                self.move_up(&name)
-            }
             Ok(directory) => {
-                self.levels.push(Level {
-                    directory,
-                    name,
-                    names: VecDeque::new(),
-                    fruitful: false,
-                    fruitless: 0,
-                });
+                if self.levels.len() < self.deepest || !self.move_up(&name)? {
+                    self.levels.push(Level {
+                        directory,
+                        name,
+                        names: VecDeque::new(),
+                        fruitful: false,
+                        fruitless: 0,
+                    });
+                }
                 Ok(())
             }
             Err(Errno::NOENT) => Ok(()),
@@ -189,17 +187,20 @@ impl Removal<'_> {
         }
     }
 
-    /// Moves a directory of the current one into the top.
-    fn move_up(&mut self, name: &CStr) -> Result<(), FileFault> {
+    /// Moves a directory of the current one into the top. False where that
+    /// cannot be: an overlay does not move what comes from an image, which is
+    /// no deeper than its paths could be long.
+    fn move_up(&mut self, name: &CStr) -> Result<bool, FileFault> {
         let (Some(top), Some(level)) = (self.levels.first(), self.levels.last()) else {
-            return Ok(());
+            return Ok(false);
         };
         let fresh = fresh_name().map_err(fault)?;
         match rustix::fs::renameat(&level.directory, name, &top.directory, &fresh) {
             Ok(()) | Err(Errno::NOENT) => {
                 self.note_removed();
-                Ok(())
+                Ok(true)
             }
+            Err(Errno::XDEV) => Ok(false),
             Err(errno) => Err(fault(errno)),
         }
     }

@@ -2,8 +2,8 @@
 
 use stockade_wire::files::{Answer, FileFault};
 
-use crate::support::files::{fault, reclaim, remove};
-use crate::support::{Sandbox, argv, shell};
+use crate::support::files::{fault, read, reclaim, remove, write};
+use crate::support::{Options, Sandbox, argv, shell};
 
 #[test]
 fn what_is_removed_is_gone_and_nothing_else_is() {
@@ -94,4 +94,34 @@ fn a_wide_directory_is_removed_in_little_memory() {
     eprintln!("50,000 entries: {} ms", served.exit.wall_ms);
     assert!(served.exit.peak_memory < 8 << 20, "{:?}", served.exit);
     assert_eq!(client.run(&argv(&["ls", "-A"])).text(), "");
+}
+
+#[test]
+fn an_overlay_with_an_images_content_is_written_and_emptied() {
+    let Some(sandbox) = Sandbox::with(&Options {
+        prepare: "mkdir WORK/../layers; mount -t tmpfs layers WORK/../layers; cd WORK/../layers; \
+                  mkdir -p lower/t upper over; echo image > lower/f; \
+                  (cd lower/t; for i in $(seq 300); do mkdir d; echo x > f; cd d; done); \
+                  chown -R $(stat -c %u:%g WORK) lower upper; mkdir WORK/o work; \
+                  mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work,redirect_dir=off over WORK/o; cd /",
+        ..Options::default()
+    }) else {
+        return;
+    };
+    let (mut client, work) = (sandbox.attach(), sandbox.work());
+    let asks = [
+        read("o/f"),
+        write("o/f", b"new"),
+        write("o/t/d/new", b"new"),
+        read("o/f"),
+    ];
+    let served = client.batch(&work, &asks).done();
+    assert_eq!(
+        (&served.items[0].data[..], &served.items[3].data[..]),
+        (&b"image\n"[..], &b"new"[..])
+    );
+    client
+        .batch(&work, &[remove("o/t", true), remove("o/f", false)])
+        .done();
+    assert_eq!(client.run(&argv(&["ls", "-A", "o"])).text(), "");
 }
