@@ -74,7 +74,7 @@ fn stop(sandbox: &Sandbox) {
 }
 
 fn refusal(result: Result<Sandbox, Error>) -> Refusal {
-    let error = result.map(|sandbox| sandbox.id().clone()).unwrap_err();
+    let error = result.expect_err("it is not served");
     error.refusal().expect("it is refused").clone()
 }
 
@@ -369,7 +369,8 @@ async fn faulty_at(owner: &str, folder: &std::path::Path, at: u32, fault: Fault)
     let config = DockerConfig::new(owner)
         .docker_path(faulty::client(folder, at, fault))
         .command_timeout(Duration::from_secs(4));
-    DockerBackend::connect(&call(), config).await.unwrap()
+    let bound = DockerBackend::connect(&call(), config).await;
+    bound.expect("the commands before it work")
 }
 
 /// A call's own sandbox on disk: nothing is looked for before it is made.
@@ -377,7 +378,7 @@ fn on_disk() -> Arc<SandboxSpec> {
     conversation(PYTHON, Storage::Disk)
         .isolation_scope(stockade::IsolationScope::Call)
         .build()
-        .unwrap()
+        .expect("the spec is valid")
 }
 
 #[tokio::test]
@@ -457,7 +458,7 @@ async fn warm() -> Host {
         host.backend
             .acquire(&call(), &key, &on_disk())
             .await
-            .unwrap(),
+            .expect("a sandbox is acquired"),
     );
     remove(&host.backend, &key).await;
     host

@@ -131,7 +131,7 @@ impl Differences {
             }
         }
         if let Some(disk) = &expected.disk
-            && !at(disk).is_some_and(|mount| !mount.read_only)
+            && at(disk).is_none_or(|mount| mount.read_only)
         {
             self.0.push(format!(
                 "{disk}: asked for a volume, found none to write to"
