@@ -1,5 +1,6 @@
-//! The guest runtime: PID 1 of every sandbox, the relay that hosts attach
-//! through, and the one-shot look into an image.
+//! The guest runtime: PID 1 of every sandbox with its supervisors and its
+//! workers for files, the relay that hosts attach through, and the one-shot
+//! look into an image.
 //!
 //! One static binary, so that the image needs nothing. It is installed with
 //! mode 0111: a file that its user may execute but not read makes a process

@@ -141,7 +141,8 @@ pub(super) fn walk(
                 });
             }
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-            Err(Errno::ACCESS) => seen = Seen::Part,
+            // Forbidden, or deeper than there are descriptors.
+            Err(Errno::ACCESS | Errno::MFILE) => seen = Seen::Part,
             Err(errno) => return Err(errno.into()),
         }
     }

@@ -2,7 +2,7 @@
 
 use stockade_wire::files::{Answer, FileFault};
 
-use crate::support::files::{fault, read, reclaim, remove, write};
+use crate::support::files::{fault, list, read, reclaim, remove, write};
 use crate::support::{Options, Sandbox, argv, shell};
 
 #[test]
@@ -93,6 +93,24 @@ fn a_wide_directory_is_removed_in_little_memory() {
     let served = client.batch(&work, &[reclaim("t")]).done();
     eprintln!("50,000 entries: {} ms", served.exit.wall_ms);
     assert!(served.exit.peak_memory < 8 << 20, "{:?}", served.exit);
+    assert_eq!(client.run(&argv(&["ls", "-A"])).text(), "");
+}
+
+#[test]
+fn few_descriptors_are_enough_to_remove_and_to_list_what_can_be_listed() {
+    let Some(sandbox) = Sandbox::with(&Options {
+        prepare: "ulimit -n 40",
+        ..Options::default()
+    }) else {
+        return;
+    };
+    let (mut client, work) = (sandbox.attach(), sandbox.work());
+    let deep = "mkdir t; cd t; for i in $(seq 60); do mkdir d; : > f; cd d; done";
+    client.run(&shell(deep)).code();
+    let served = client.batch(&work, &[list("t", true, 1000)]).whole();
+    assert_eq!(served.last(0), Answer::Listed { truncated: true });
+    assert!(served.items[0].entries().len() > 40);
+    client.batch(&work, &[remove("t", true)]).done();
     assert_eq!(client.run(&argv(&["ls", "-A"])).text(), "");
 }
 
