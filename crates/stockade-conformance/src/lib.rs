@@ -18,11 +18,34 @@
 //!
 //! What a probe needs from inside the sandbox (a link planted, a file looked
 //! at) is done by a [`Subject`]: [`PosixSubject`] does it with `sh` and the
-//! usual tools.
+//! usual tools, [`MemorySubject`] for the backend in memory.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//! use stockade::memory::MemoryBackend;
+//! use stockade::{Call, Image, SandboxSpec};
+//! use stockade_conformance::{Conformance, MemorySubject, Suite};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), stockade::Error> {
+//! let backend = MemorySubject::programs(MemoryBackend::new());
+//! let subject = MemorySubject::new(backend.clone());
+//! let spec = SandboxSpec::builder("conformance").image(Image::reference("any")).build()?;
+//! let report = Conformance::new(Arc::new(backend), spec)
+//!     .subject(Arc::new(subject))
+//!     .suites([Suite::Reclaim])
+//!     .run(&Call::with_timeout(Duration::from_secs(60)))
+//!     .await;
+//! report.assert_green();
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 
 mod conformance;
+mod memory;
 mod posix;
 mod probe;
 mod report;
@@ -32,6 +55,7 @@ mod suite;
 mod suites;
 
 pub use self::conformance::{Conformance, PROBE_TIMEOUT};
+pub use self::memory::MemorySubject;
 pub use self::posix::PosixSubject;
 pub use self::report::{Outcome, ProbeReport, Report, SuiteReport};
 pub use self::subject::{At, Doing, GuestAction, Seen, Subject, SubjectError};

@@ -62,6 +62,11 @@ impl Subject for PosixSubject {
             GuestAction::Copy => ExecRequest::argv(["cat"]),
             GuestAction::Sleep => script("printf 'begun\\n'; sleep 30", &[]),
             GuestAction::Flood => script("while :; do printf '%s\\n' flood; done", &[]),
+            GuestAction::SwapDirectory { path, target } => {
+                const SWAP: &str = "while :; do rm -rf -- \"$1\"; ln -s -- \"$2\" \"$1\"; \
+                     rm -f -- \"$1\"; mkdir -- \"$1\"; done 2>/dev/null";
+                script(SWAP, &[path, target])
+            }
             GuestAction::Missing => ExecRequest::argv(["stockade-no-such-program"]),
         })
     }

@@ -131,6 +131,13 @@ pub enum GuestAction {
     Sleep,
     /// Prints without end.
     Flood,
+    /// Makes `path` a directory and a link to `target` in turns, without end.
+    SwapDirectory {
+        /// What changes.
+        path: Vec<u8>,
+        /// What the link points to.
+        target: Vec<u8>,
+    },
     /// A program that does not exist.
     Missing,
 }
