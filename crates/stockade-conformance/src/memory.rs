@@ -233,15 +233,23 @@ async fn swap_directory(guest: Guest) -> i32 {
         return 2;
     };
     let files = guest.files();
-    loop {
+    // For one, two and three turns, so that nobody always meets the same.
+    for turns in (1..=3).cycle() {
         // The host may be in the way; a kernel's guest goes on as well.
         let _ = files
             .remove_tree(path)
             .and_then(|()| files.symlink(target, path));
-        tokio::task::yield_now().await;
+        give_way(turns).await;
         let _ = files
             .remove_tree(path)
             .and_then(|()| files.make_directories(path));
+        give_way(4 - turns).await;
+    }
+    0
+}
+
+async fn give_way(turns: u32) {
+    for _ in 0..turns {
         tokio::task::yield_now().await;
     }
 }

@@ -24,6 +24,8 @@ probes! { OnSite;
     a_missing_program_is_an_outcome: "an exit code of 127 could be the program's own";
     a_timeout_ends_the_command: "a command that cannot be ended takes the sandbox with it";
     a_cancel_ends_the_command: "who has gone away must not pay for what goes on";
+    the_sandbox_ends_it_without_the_host: "a host that is gone ends nothing";
+    the_sandbox_bounds_output_without_the_host: "what is cut at the host has already filled the way to it";
     output_is_bounded: "a flood must not fill the host's memory";
 }
 
@@ -186,6 +188,40 @@ async fn a_cancel_ends_the_command(site: &Site) -> Verdict {
         outcome.status
     );
     demand!(took < Duration::from_secs(15), "it took {took:?}");
+    demand!(outcome.tree_ended, "its processes are not proved dead");
+    Ok(())
+}
+
+async fn the_sandbox_ends_it_without_the_host(site: &Site) -> Verdict {
+    let command = site.subject().command(&GuestAction::Sleep)?;
+    let request = command.timeout(Duration::from_secs(1)).build()?;
+    let mut process = site.sandbox().spawn(site.call(), request).await?;
+    let exit = process.wait().await?;
+    demand!(
+        exit.status == ExecStatus::TimedOut && exit.tree_ended,
+        "it {}, with a timeout of one second",
+        exit.status
+    );
+    Ok(())
+}
+
+async fn the_sandbox_bounds_output_without_the_host(site: &Site) -> Verdict {
+    let command = site.subject().command(&GuestAction::Flood)?;
+    let request = command.output_limit(100_000).timeout(LONG).build()?;
+    let mut process = site.sandbox().spawn(site.call(), request).await?;
+    let mut came = 0;
+    if let Some(mut output) = process.take_output() {
+        while let Some(chunk) = output.next().await {
+            came += chunk.bytes.len();
+        }
+    }
+    let exit = process.wait().await?;
+    demand!(
+        exit.status == ExecStatus::OutputLimit,
+        "it {}, and wrote without end",
+        exit.status
+    );
+    demand!(came <= 100_000, "{came} bytes came of 100000");
     Ok(())
 }
 
