@@ -10,7 +10,7 @@
 //! | `PATH` | begins with the folder of a docker client where the host has none that is new enough |
 //! | `STOCKADE_TEST_IMAGE_<NAME>` | an image of `images/`: `PYTHON`, `EMPTY`, `UID_12345`, `MISSING_USER`, `VOLUME`, `VOLUME_CONTENT`, `ENTRYPOINT_FALSE`, `WORKDIR_CONTENT`, `ARM64` |
 //! | `STOCKADE_TEST_DATA` | the path of a public data set: comma-separated values with one line of titles and more than 10,000 rows |
-//! | `STOCKADE_TEST_XTASK` | the path of xtask; set only where the engine is a provisioned one, so that `$STOCKADE_TEST_XTASK engine restart [--live-restore\|--no-live-restore] [--kill]` may be run |
+//! | `STOCKADE_TEST_XTASK` | the path of xtask; set only where the engine is a provisioned one, so that `$STOCKADE_TEST_XTASK engine restart [--live-restore\|--no-live-restore] [--userns-remap\|--no-userns-remap] [--kill]` may be run |
 //!
 //! `cargo xtask env` prints them for a shell.
 

@@ -16,6 +16,7 @@
 //! | `stop` | how it is stopped and removed |
 //! | `leftovers` | which processes and mounts of it exist, and how they are cleared |
 //! | `cgroups` | the control groups of its containers |
+//! | `remap` | what it needs to remap the user ids of its containers |
 
 #[cfg(target_os = "linux")]
 mod cgroups;
@@ -28,6 +29,8 @@ mod inside;
 mod leftovers;
 #[cfg(target_os = "linux")]
 mod provision;
+#[cfg(target_os = "linux")]
+mod remap;
 #[cfg(target_os = "linux")]
 mod start;
 #[cfg(target_os = "linux")]
@@ -108,6 +111,13 @@ struct RestartArgs {
     /// Containers stop with the daemon
     #[arg(long)]
     no_live_restore: bool,
+    /// User ids of containers are others than the daemon's. It keeps what it stores apart then,
+    /// images too: `cargo xtask images` brings them, or `cargo xtask env`
+    #[arg(long, conflicts_with = "no_userns_remap")]
+    userns_remap: bool,
+    /// User ids of containers are the daemon's
+    #[arg(long)]
+    no_userns_remap: bool,
     /// End the daemon with SIGKILL instead of asking it to stop
     #[arg(long)]
     kill: bool,
@@ -121,6 +131,22 @@ impl Engine {
             Some(host) => program.env("DOCKER_HOST", host),
             None => program,
         }
+    }
+}
+
+/// Settings of the provisioned engine that a restart changes; nothing leaves one as it is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Changes {
+    live_restore: Option<bool>,
+    userns_remap: Option<bool>,
+}
+
+/// What a flag and its opposite ask for.
+fn choice(on: bool, off: bool) -> Option<bool> {
+    match (on, off) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
     }
 }
 
@@ -139,12 +165,11 @@ pub(crate) fn run(args: EngineArgs) -> Result<()> {
             Ok(())
         }
         Action::Restart(restart) => {
-            let live_restore = match (restart.live_restore, restart.no_live_restore) {
-                (true, _) => Some(true),
-                (_, true) => Some(false),
-                _ => None,
+            let changes = Changes {
+                live_restore: choice(restart.live_restore, restart.no_live_restore),
+                userns_remap: choice(restart.userns_remap, restart.no_userns_remap),
             };
-            provisioned::restart(&Cache::open()?, live_restore, restart.kill)
+            provisioned::restart(&Cache::open()?, changes, restart.kill)
         }
         Action::Inside { home } => provisioned::inside(home),
     }
@@ -246,9 +271,9 @@ mod provisioned {
             .try_for_each(|folder| stop::delete(folder))
     }
 
-    pub(super) fn restart(cache: &Cache, live_restore: Option<bool>, kill: bool) -> Result<()> {
+    pub(super) fn restart(cache: &Cache, changes: Changes, kill: bool) -> Result<()> {
         let _lock = cache.lock()?;
-        start::restart(&Home::current(cache)?, live_restore, kill)
+        start::restart(&Home::current(cache)?, changes, kill)
     }
 
     pub(super) fn inside(home: PathBuf) -> Result<()> {
@@ -281,7 +306,7 @@ mod provisioned {
         none()
     }
 
-    pub(super) fn restart(_: &Cache, _: Option<bool>, _: bool) -> Result<()> {
+    pub(super) fn restart(_: &Cache, _: Changes, _: bool) -> Result<()> {
         none()
     }
 

@@ -15,11 +15,13 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 
+use super::Changes;
 use super::cgroups;
 use super::find;
 use super::home::Home;
 use super::inside::{PATH, READY};
 use super::leftovers::{self, Processes};
+use super::remap;
 use crate::process::{Program, tail};
 use crate::progress::{Stopwatch, say};
 
@@ -55,24 +57,31 @@ pub(super) fn ensure(home: &Home) -> Result<()> {
     leftovers::clear(home)?;
     cgroups::delegate()?;
     home.prepare()?;
-    configure(home, live_restore(home))?;
+    configure(home, Settings::of(home))?;
     let first = start_first(home)?;
     start_containerd(home, first)?;
     start_dockerd(home, first)
 }
 
-/// Ends dockerd and starts it again, after setting live restore where that is asked for.
-pub(super) fn restart(home: &Home, live_restore: Option<bool>, kill: bool) -> Result<()> {
+/// Ends dockerd and starts it again with what is changed.
+pub(super) fn restart(home: &Home, changes: Changes, kill: bool) -> Result<()> {
     let processes = Processes::of(home)?;
     let (Some(first), Some(dockerd)) = (processes.first, processes.dockerd) else {
         bail!("the provisioned engine is not up; `cargo xtask engine up` starts it");
     };
-    if let Some(wanted) = live_restore {
-        set_live_restore(home, dockerd, wanted)?;
+    let mut settings = Settings::of(home);
+    if let Some(wanted) = changes.live_restore {
+        settings.live_restore = wanted;
+        set_live_restore(home, dockerd, settings)?;
     }
     leftovers::send(dockerd, if kill { Signal::KILL } else { Signal::TERM })?;
     if !leftovers::wait(dockerd, STOPPING)? {
         bail!("dockerd did not end within {} s", STOPPING.as_secs());
+    }
+    if let Some(wanted) = changes.userns_remap {
+        // A running daemon must not read it: it would refuse its whole configuration.
+        settings.userns_remap = wanted;
+        configure(home, settings)?;
     }
     start_dockerd(home, first)
 }
@@ -172,16 +181,41 @@ fn start(home: &Home, first: Pid, daemon: &str, args: &[&str]) -> Result<()> {
         .log_to(&fresh_log(home, daemon)?)
 }
 
+/// What can be changed of the daemon.
+#[derive(Clone, Copy, Debug, Default)]
+struct Settings {
+    live_restore: bool,
+    userns_remap: bool,
+}
+
+impl Settings {
+    /// Those that the last start or restart left; off at first, as in Docker itself.
+    fn of(home: &Home) -> Self {
+        let read = || -> Option<serde_json::Value> {
+            serde_json::from_slice(&fs::read(home.config("daemon.json")).ok()?).ok()
+        };
+        let found = read().unwrap_or_default();
+        Self {
+            live_restore: found["live-restore"].as_bool().unwrap_or(false),
+            userns_remap: found["userns-remap"].is_string(),
+        }
+    }
+}
+
 /// Writes what both daemons read when they start.
-fn configure(home: &Home, live_restore: bool) -> Result<()> {
-    let dockerd = json!({
+fn configure(home: &Home, settings: Settings) -> Result<()> {
+    let mut dockerd = json!({
         "hosts": ["unix:///run/stockade/docker.sock"],
         "containerd": "/run/containerd/containerd.sock",
         "cgroup-parent": format!("/{}", home.cgroup()),
         "exec-opts": ["native.cgroupdriver=cgroupfs"],
-        "live-restore": live_restore,
+        "live-restore": settings.live_restore,
         "log-opts": { "max-size": "10m" },
     });
+    if settings.userns_remap {
+        remap::prepare(&home.root())?;
+        dockerd["userns-remap"] = remap::DEFAULT.into();
+    }
     let containerd = "version = 3\n\
         disabled_plugins = [\n\
         \x20 \"io.containerd.grpc.v1.cri\",\n\
@@ -198,28 +232,17 @@ fn configure(home: &Home, live_restore: bool) -> Result<()> {
     Ok(())
 }
 
-/// The setting that the last start or restart left; off at first, as in Docker itself.
-fn live_restore(home: &Home) -> bool {
-    let setting = || -> Option<bool> {
-        let text = fs::read(home.config("daemon.json")).ok()?;
-        serde_json::from_slice::<serde_json::Value>(&text)
-            .ok()?
-            .get("live-restore")?
-            .as_bool()
-    };
-    setting().unwrap_or(false)
-}
-
-/// Changes the setting of a running daemon: the one that stops decides what its containers do.
-fn set_live_restore(home: &Home, dockerd: Pid, wanted: bool) -> Result<()> {
-    configure(home, wanted)?;
+/// Changes this setting of a running daemon: the one that stops decides what its containers do.
+fn set_live_restore(home: &Home, dockerd: Pid, settings: Settings) -> Result<()> {
+    configure(home, settings)?;
     leftovers::send(dockerd, Signal::HUP)?;
     let info = Program::new(home.client())
         .args(["info", "--format", "{{.LiveRestoreEnabled}}"])
         .env("DOCKER_HOST", home.endpoint())
         .deadline(ANSWER);
     patiently("the new setting of live restore", ANSWER, || {
-        Ok((info.read()?.trim() == wanted.to_string()).then_some(()))
+        let wanted = settings.live_restore.to_string();
+        Ok((info.read()?.trim() == wanted).then_some(()))
     })
 }
 
