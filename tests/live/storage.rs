@@ -9,7 +9,7 @@ use stockade::{
     Backend as _, Error, ExecRequest, ReapFilter, Refusal, Sandbox, SandboxKey, SandboxSpec, Which,
 };
 use stockade_docker::{DockerBackend, DockerConfig};
-use stockade_tests::engine::{Host, PYTHON, call, docker, docker_ok, left_of, unique};
+use stockade_tests::engine::{Host, PYTHON, call, docker, docker_ok, left_of, remaps_ids, unique};
 use stockade_tests::faulty::{self, Fault};
 
 const UID_12345: &str = "stockade-test/uid-12345:1";
@@ -473,8 +473,7 @@ async fn started(folder: &std::path::Path, at: u32) {
 
 #[tokio::test]
 async fn the_work_directory_is_the_guests_own_also_where_ids_are_remapped() {
-    let options = docker_ok(["info", "--format", "{{json .SecurityOptions}}"]);
-    let remapped = options.contains("name=userns");
+    let remapped = remaps_ids();
     for storage in [Storage::Tmpfs, Storage::Disk] {
         let (host, key) = (Host::new().await, key());
         let sandbox = acquire(&host, &key, conversation(PYTHON, storage))

@@ -198,6 +198,12 @@ pub fn docker_ok<const N: usize>(words: [&str; N]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
+/// Whether ids inside containers are others than the engine's own there, so
+/// that a work directory in memory has no owner that the guest knows.
+pub fn remaps_ids() -> bool {
+    docker_ok(["info", "--format", "{{json .SecurityOptions}}"]).contains("name=userns")
+}
+
 /// Names of the containers and volumes that carry an owner's label.
 pub fn left_of(owner: &str) -> Vec<String> {
     let filter = format!("label=dev.stockade.owner={owner}");
