@@ -128,6 +128,7 @@ const OF_COPIES: &[(Kind, bool, &[&str])] = &[
         &["extraction point is not a directory"],
     ),
     (Kind::TarRefused, true, &["error processing tar file"]),
+    (Kind::TarRefused, true, &["archive/tar: "]),
     (
         Kind::NoSuchPath,
         true,
@@ -207,6 +208,18 @@ mod tests {
     /// as the sources of the client and the engine have it.
     const FROM_SOURCES: &[(Kind, &str)] = &[
         (
+            Kind::PauseUnsupported,
+            "Error response from daemon: cannot pause container abc: OCI runtime pause failed: cannot toggle freezer: cgroups not configured for container: unknown",
+        ),
+        (
+            Kind::PauseUnsupported,
+            "Error response from daemon: Cannot pause container abc: OCI runtime pause failed: freezer not supported: open /sys/fs/cgroup/abc/cgroup.freeze: no such file or directory: unknown",
+        ),
+        (
+            Kind::PauseUnsupported,
+            "Error response from daemon: cannot pause container abc: OCI runtime pause failed: cannot pause the container without a cgroup: unknown",
+        ),
+        (
             Kind::DaemonUnreachable,
             "failed to connect to the docker API at unix:///var/run/docker.sock; check if the path is correct and if the daemon is running: dial unix /var/run/docker.sock: connect: no such file or directory",
         ),
@@ -276,6 +289,129 @@ mod tests {
             "docker: Error response from daemon: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: \"/a/b\": stat /a/b: not a directory: unknown.",
         ),
     ];
+
+    /// What is said of copies, and whether the container exists then: seen
+    /// with clients and engines of versions 20.10.24 and 28, or of sources.
+    const OF_COPIES_SEEN: &[(Kind, bool, &str)] = &[
+        (
+            Kind::NoSuchPath,
+            true,
+            "Error response from daemon: Could not find the file /nope in container abc",
+        ),
+        (
+            Kind::NoSuchPath,
+            false,
+            "Error: No such container:path: abc:/nope",
+        ),
+        (
+            Kind::NoSuchPath,
+            true,
+            "Error response from daemon: lstat /var/lib/docker/overlay2/abc/merged/nope: no such file or directory",
+        ),
+        (
+            Kind::NoSuchPath,
+            true,
+            "Error response from daemon: lstat /etc/passwd/x: not a directory",
+        ),
+        (
+            Kind::NotADirectory,
+            false,
+            "destination \"abc:/nope\" must be a directory",
+        ),
+        (
+            Kind::NotADirectory,
+            true,
+            "Error response from daemon: extraction point is not a directory",
+        ),
+        (
+            Kind::ReadOnly,
+            true,
+            "Error response from daemon: container rootfs is marked read-only",
+        ),
+        (
+            Kind::ReadOnly,
+            true,
+            "Error response from daemon: mkdir /x: read-only file system",
+        ),
+        (
+            Kind::DiskFull,
+            true,
+            "Error response from daemon: Error processing tar file(exit status 1): write /a: no space left on device",
+        ),
+        (
+            Kind::DiskFull,
+            true,
+            "Error response from daemon: Error processing tar file(exit status 1): write /a: disk quota exceeded",
+        ),
+        (
+            Kind::TarRefused,
+            true,
+            "Error response from daemon: Error processing tar file(exit status 1): unexpected EOF",
+        ),
+        (
+            Kind::TarRefused,
+            true,
+            "Error response from daemon: archive/tar: invalid tar header",
+        ),
+        (
+            Kind::NoSuchContainer,
+            false,
+            "Error response from daemon: No such container: abc",
+        ),
+        (
+            Kind::DaemonUnreachable,
+            false,
+            "failed to connect to the docker API at unix:///nope.sock; check if the path is correct and if the daemon is running: dial unix /nope.sock: connect: no such file or directory",
+        ),
+        (Kind::ConnectionLost, false, "unexpected EOF"),
+        (Kind::Other, false, "stat /nope: no such file or directory"),
+    ];
+
+    #[test]
+    fn what_is_said_of_a_copy_is_told_by_its_kind() {
+        for (kind, exists, text) in OF_COPIES_SEEN {
+            assert_eq!(classify_copy(&failed(text, 1)), (*kind, *exists), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_phrase_of_copies_is_the_one_that_tells_some_text() {
+        let tells = |text: &str| {
+            let text = text.to_lowercase();
+            OF_COPIES
+                .iter()
+                .position(|(_, _, parts)| says(&text, parts))
+        };
+        let telling: BTreeSet<_> = OF_COPIES_SEEN
+            .iter()
+            .filter_map(|(_, _, text)| tells(text))
+            .collect();
+        assert_eq!(telling, (0..OF_COPIES.len()).collect());
+    }
+
+    #[test]
+    fn a_pattern_of_what_is_not_frozen_is_in_the_words_of_its_kind() {
+        for (kind, pattern) in [
+            (Kind::NotPaused, NOT_FROZEN[0]),
+            (Kind::NotRunning, NOT_FROZEN[1]),
+            (Kind::NoSuchContainer, NOT_FROZEN[2]),
+        ] {
+            let pattern = pattern.replace("[Nn]", "N");
+            for (_, text) in SEEN {
+                let told = format!("{kind:?}");
+                let mut of_kind = sections(text)
+                    .into_iter()
+                    .filter(|(kind, done, _)| *kind == told && *done == "unpause");
+                let says = |output: &Output| {
+                    output
+                        .stderr
+                        .windows(pattern.len())
+                        .any(|part| part == pattern.as_bytes())
+                };
+                assert!(of_kind.all(|(_, _, output)| says(&output)), "{pattern}");
+            }
+        }
+    }
 
     fn failed(stderr: &str, code: i32) -> Output {
         Output {

@@ -26,6 +26,8 @@ const START: Duration = Duration::from_secs(2);
 struct Watched {
     verb: &'static str,
     process: Process,
+    /// From the signal that asks it to end to the one that ends it.
+    grace: Duration,
     stderr: Option<ChildStderr>,
     slot: Slot,
     /// Told when the first output has come.
@@ -73,6 +75,12 @@ impl Client {
         let watched = Watched {
             verb,
             process,
+            grace: match group {
+                Group::Own => self.0.timeouts.grace,
+                // A copy, which has nothing to put in order; and one that
+                // waits for us to read does not heed the first signal.
+                Group::Of(_) => Duration::ZERO,
+            },
             stderr,
             slot,
             speaks,
@@ -92,13 +100,14 @@ impl Client {
         let Watched {
             verb,
             mut process,
+            grace,
             stderr,
             slot,
             speaks,
             ending,
         } = watched;
         let (started, queued) = (Instant::now(), slot.queued);
-        let (grace, leak) = (self.0.timeouts.grace, self.0.timeouts.leak);
+        let leak = self.0.timeouts.leak;
         let mut tail = Tail::default();
         let (exit, ended) = {
             let mut drained = pin!(drain(stderr, |bytes| tail.take(bytes)));

@@ -26,10 +26,10 @@ attempt() {
 }
 
 is_thawed() {
-    [ "$code" -eq 0 ] && return
+    [ "$code" -eq 0 ] && return 0
     for pattern; do
         # shellcheck disable=SC2254 # it is a pattern
-        case $words in *$pattern*) return ;; esac
+        case $words in *$pattern*) return 0 ;; esac
     done
     return 1
 }
@@ -48,12 +48,20 @@ timer=$!
 } <&3 3<&- 4>&- 5>&- >/dev/null 2>&1 &
 watcher=$!
 wait "$timer" 2>/dev/null
-# By the watcher, which ends by itself then.
-[ "$?" -gt 128 ] || kill -s KILL "$watcher"
+status=$?
 
 printf '\036thaws\n'
 # Copies are of our group, and do not ignore it.
 kill -s TERM 0
+if [ "$status" -le 128 ]; then
+    # Our time is over, and our holder may have been stopped. Then a copy that
+    # waits for it to read does not heed that signal; nor this one, if our
+    # holder ignores it; but the last one it does.
+    kill -s KILL "$watcher"
+    kill -s HUP 0
+    sleep 1 3<&-
+    kill -s QUIT 0
+fi
 for rest in 0 1 2 4 no; do
     attempt unpause
     if is_thawed "$@"; then

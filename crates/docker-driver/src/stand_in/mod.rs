@@ -14,6 +14,7 @@
 //! The first rule that fits a call is followed. A call that none fits fails
 //! with exit code 125 and says so on standard error.
 
+mod holder;
 mod program;
 mod script;
 
@@ -25,6 +26,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
+pub use self::holder::run as holder;
 pub use self::program::run;
 pub use self::script::{Received, Rule, Step};
 
@@ -132,6 +134,15 @@ impl StandIn {
             .into_iter()
             .filter(|call| call.starts_with(words))
             .collect()
+    }
+
+    /// What a [`Step::Input`] has kept.
+    ///
+    /// # Panics
+    ///
+    /// When none has.
+    pub fn file(&self, name: &str) -> Vec<u8> {
+        fs::read(self.folder.path().join(name)).expect("input was kept")
     }
 
     /// Opens a gate that a [`Step::WaitFor`] waits at.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Signal, getpgrp, getpid, kill_process};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 
@@ -90,6 +90,10 @@ fn follow(step: &Step, folder: &Path, own: &Path, call: &Received) -> io::Result
             io::stdin().read_to_end(&mut input)?;
             say(io::stdout(), &input)
         }
+        Step::Input(name) => {
+            let mut file = File::create(folder.join(name))?;
+            io::copy(&mut io::stdin(), &mut file).map(drop)
+        }
         Step::WriteId(id) => match value_of(call, "--cidfile=") {
             Some(path) => fs::write(path, id),
             None => Ok(()),
@@ -152,6 +156,7 @@ fn wait_for(gate: &Path) {
 fn received(words: Vec<String>) -> Received {
     let mut call = Received {
         pid: std::process::id(),
+        group: getpgrp().as_raw_nonzero().get().cast_unsigned(),
         words,
         environment: std::env::vars().collect(),
         env_file: None,

@@ -43,6 +43,8 @@ pub enum Step {
     FloodErr(u64),
     /// Copies standard input to standard output, to its end.
     CopyInput,
+    /// Reads standard input to its end, and keeps it in a file beside the script.
+    Input(String),
     /// Writes an id into the file of `--cidfile`, if there is one.
     WriteId(String),
     /// Waits for this many milliseconds.
@@ -69,6 +71,8 @@ pub enum Step {
 pub struct Received {
     /// Its process.
     pub pid: u32,
+    /// Its process's group.
+    pub group: u32,
     /// Its words.
     pub words: Vec<String>,
     /// Its whole environment.

@@ -7,6 +7,8 @@
 
 mod bindings;
 mod containers;
+mod holders;
+mod holds;
 mod images;
 mod support;
 mod undoing;

@@ -6,9 +6,11 @@
 )]
 
 mod binding;
+mod copies;
 mod each_verb;
 mod environment;
 mod follow_ups;
+mod holds;
 mod pulling;
 mod queue;
 mod streams;
