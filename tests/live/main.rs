@@ -5,6 +5,7 @@ mod bad_input;
 mod counts;
 mod endings;
 mod engine_restart;
+mod files;
 mod hardening;
 mod images;
 mod limits;

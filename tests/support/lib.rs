@@ -2,4 +2,5 @@
 
 pub mod engine;
 pub mod faulty;
+pub mod files;
 pub mod fuzzed;

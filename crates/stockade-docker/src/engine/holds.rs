@@ -1,15 +1,20 @@
 //! Containers that are paused: by us, by others, and not any more.
 
-use std::fs::File;
-use std::path::Path;
+use std::time::Duration;
 
 use docker_driver::{
     CallErrorKind, ContainerId, Events, Hold, HoldRequest, InspectContainer, UnpauseContainer,
 };
-use stockade::{Call, Error, Operation, Phase, Refusal, Result};
+use stockade::{Call, Error, ErrorKind, Operation, Phase, Refusal, Result};
 
 use super::{Asked, Engine, lift, lost, unfit};
-use crate::hold::{LONGEST, LockFolder};
+use crate::hold::{LONGEST, Lock, LockFolder, no_lock};
+
+/// How often a pause is tried.
+const TRIES: u32 = 5;
+
+/// Between the first two tries; doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
 
 /// Who has paused a container.
 #[derive(Debug)]
@@ -21,17 +26,43 @@ pub(crate) enum Paused {
 impl Engine {
     /// Pauses a container, unless somebody else has. The lock stays locked,
     /// and its file there, until the container is thawed.
+    ///
+    /// Tried again when it fails for no reason that is known: a runtime gives
+    /// up freezing a guest that makes processes all the time.
     pub(crate) async fn hold(
         &self,
         call: &Call,
         operation: Operation,
         id: &str,
-        lock: File,
-        path: &Path,
+        lock: &Lock,
     ) -> Result<Paused> {
+        let mut pause = FIRST_PAUSE;
+        for _ in 1..TRIES {
+            match self.try_hold(call, operation, id, lock).await {
+                Err(error) if error.kind() == ErrorKind::Unavailable => {
+                    let waited = call.bound(tokio::time::sleep(pause)).await;
+                    if waited.is_err() {
+                        return Err(error);
+                    }
+                    pause *= 2;
+                }
+                held => return held,
+            }
+        }
+        self.try_hold(call, operation, id, lock).await
+    }
+
+    async fn try_hold(
+        &self,
+        call: &Call,
+        operation: Operation,
+        id: &str,
+        lock: &Lock,
+    ) -> Result<Paused> {
+        let file = lock.share().map_err(|error| no_lock(operation, error))?;
         let request = HoldRequest::new(ContainerId::new(id).map_err(unfit)?)
             .limit(LONGEST)
-            .lock(lock, path);
+            .lock(file, lock.path());
         let bounds = self.bounds(call);
         let held = call.bound(self.inner.docker.hold(&bounds, request)).await;
         match held.map_or_else(Asked::Interrupted, Asked::from) {

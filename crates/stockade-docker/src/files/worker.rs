@@ -84,8 +84,7 @@ impl Worker {
             start: Start {
                 program: message::Program::Files,
                 env: Vec::new(),
-                // The work directory may be anything by now.
-                cwd: Some("/".into()),
+                cwd: None,
                 stdin: true,
                 tty: None,
                 timeout_ms: u64::try_from(time.as_millis()).ok(),

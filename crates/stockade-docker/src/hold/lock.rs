@@ -16,12 +16,14 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 /// Between two looks at a lock that somebody else has: there is no event for
-/// the end of a lock that can be waited for and given up.
-const LOOK: Duration = Duration::from_millis(10);
+/// the end of a lock that can be waited for and given up. Short, so that a
+/// host that copies one file after another does not take it back each time
+/// before anybody else has looked.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// A lock that is held. Dropped, it is given back unless a guard has it too.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(crate) struct Lock {
     file: File,
     path: PathBuf,
     /// Whether it says that a hold of this host did not end properly.
@@ -131,12 +133,12 @@ impl Lock {
     }
 
     /// The open file, for who thaws.
-    pub(super) fn share(&self) -> io::Result<File> {
+    pub(crate) fn share(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
     /// Where it is, for who thaws.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 

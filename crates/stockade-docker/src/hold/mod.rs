@@ -9,10 +9,9 @@ use docker_driver::{CallErrorKind, Hold};
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Result};
 use tokio::time::{Instant, timeout_at};
 
-pub(crate) use lock::LockFolder;
+pub(crate) use lock::{Lock, LockFolder};
 
 use crate::engine::{Engine, Paused};
-use lock::Lock;
 
 /// Longest time that a container is held.
 pub(crate) const LONGEST: Duration = Duration::from_secs(30);
@@ -40,16 +39,7 @@ impl Held {
     ) -> Result<Self> {
         let mut lock = take(engine, call, operation, container).await?;
         loop {
-            match engine
-                .hold(
-                    call,
-                    operation,
-                    container,
-                    lock.share().map_err(no_lock)?,
-                    lock.path(),
-                )
-                .await?
-            {
+            match engine.hold(call, operation, container, &lock).await? {
                 Paused::ByUs(hold) => return Ok(Self { hold, lock }),
                 Paused::BySomebody => settle(engine, call, operation, container, &mut lock).await?,
             }
@@ -89,22 +79,36 @@ impl Held {
     }
 }
 
-/// Waits until a container that was found paused runs.
-///
-/// Cancel safe.
-pub(crate) async fn until_running(
-    engine: &Engine,
-    call: &Call,
-    operation: Operation,
-    container: &str,
-) -> Result<()> {
-    // Whoever holds it on this host has the lock until it is thawed.
-    let mut lock = take(engine, call, operation, container).await?;
-    while engine.is_paused(call, container).await? {
-        settle(engine, call, operation, container, &mut lock).await?;
+/// A container that runs, and that nobody on this host pauses as long as this
+/// lives.
+#[derive(Debug)]
+pub(crate) struct Running(Option<Lock>);
+
+impl Running {
+    /// Waits until a container that was found paused runs.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn wait(
+        engine: &Engine,
+        call: &Call,
+        operation: Operation,
+        container: &str,
+    ) -> Result<Self> {
+        // Whoever holds it on this host has the lock until it is thawed.
+        let mut lock = take(engine, call, operation, container).await?;
+        while engine.is_paused(call, container).await? {
+            settle(engine, call, operation, container, &mut lock).await?;
+        }
+        Ok(Self(Some(lock)))
     }
-    lock.give_back();
-    Ok(())
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(lock) = self.0.take() {
+            lock.give_back();
+        }
+    }
 }
 
 async fn take(engine: &Engine, call: &Call, operation: Operation, container: &str) -> Result<Lock> {
@@ -116,7 +120,7 @@ async fn take(engine: &Engine, call: &Call, operation: Operation, container: &st
             .phase(Phase::Queue)
             .build()
     })?;
-    lock.map_err(no_lock)
+    lock.map_err(|error| no_lock(operation, error))
 }
 
 /// Deals with a container that is paused while nobody on this host holds it:
@@ -130,7 +134,10 @@ async fn settle(
     container: &str,
     lock: &mut Lock,
 ) -> Result<()> {
-    if lock.is_left_behind().map_err(no_lock)? {
+    if lock
+        .is_left_behind()
+        .map_err(|error| no_lock(operation, error))?
+    {
         return engine.thaw(call, operation, container).await;
     }
     // Opened before the first look, so that nothing happens in between unseen.
@@ -159,8 +166,8 @@ async fn settle(
     }
 }
 
-fn no_lock(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, Operation::WriteFiles)
+pub(crate) fn no_lock(operation: Operation, error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Internal, operation)
         .message(format!(
             "the lock of the sandbox cannot be taken: {error}; XDG_RUNTIME_DIR, or TMPDIR, must \
              be a directory of this user"

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::channel::{Channel, Ended};
 use crate::engine::{Engine, lost};
-use crate::hold;
+use crate::hold::Running;
 use crate::verify::{Expected, differences};
 
 /// How long a fresh relay may take until the hello of PID 1 has arrived. A
@@ -111,9 +111,9 @@ impl Session {
         slot.channel = None;
         let _phase = call.enter(Phase::Channel);
         let mut last = String::new();
-        let mut tries = 0;
+        let (mut tries, mut running) = (0, None);
         while tries < TRIES {
-            if tries > 0 {
+            if tries > 0 && running.is_none() {
                 self.engine.kill_everything(call, &self.id).await?;
             }
             match self.open(call).await? {
@@ -123,7 +123,9 @@ impl Session {
             // A relay that ended may mean that the whole sandbox did, and one
             // that did not start, that somebody copies files.
             self.check_running(call).await?;
-            tries += u32::from(!self.thawed(call).await?);
+            // Kept until the next try, so that it is not paused again.
+            running = self.thawed(call).await?;
+            tries += u32::from(running.is_none());
         }
         let why = format!("its guest runtime did not answer: {last}");
         Err(self.give_up(&why).await)
@@ -156,7 +158,7 @@ impl Session {
     async fn kill_outside(&self, call: &Call, slot: &mut Slot) -> Result<(), Error> {
         let before = slot.kills;
         slot.channel = None;
-        let mut tries = 0;
+        let (mut tries, mut running) = (0, None);
         while tries < TRIES {
             self.engine.kill_everything(call, &self.id).await?;
             if let Ok(channel) = self.open(call).await? {
@@ -169,8 +171,10 @@ impl Session {
                 }
             }
             self.check_running(call).await?;
-            tries += u32::from(!self.thawed(call).await?);
+            running = self.thawed(call).await?;
+            tries += u32::from(running.is_none());
         }
+        drop(running);
         Err(self.give_up("not everything in it could be killed").await)
     }
 
@@ -253,14 +257,14 @@ impl Session {
         self.check_alive()
     }
 
-    /// Whether the container was paused, and waits until it runs: nothing
-    /// that it did not do meanwhile counts against it.
-    pub(crate) async fn thawed(&self, call: &Call) -> Result<bool, Error> {
+    /// Waits until it runs, if it is paused: nothing that it did not do
+    /// meanwhile counts against it.
+    pub(crate) async fn thawed(&self, call: &Call) -> Result<Option<Running>, Error> {
         if !self.engine.is_paused(call, &self.id).await? {
-            return Ok(false);
+            return Ok(None);
         }
-        hold::until_running(&self.engine, call, Operation::Exec, &self.id).await?;
-        Ok(true)
+        let running = Running::wait(&self.engine, call, Operation::Exec, &self.id);
+        running.await.map(Some)
     }
 
     fn check_alive(&self) -> Result<(), Error> {

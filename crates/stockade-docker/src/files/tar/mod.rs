@@ -17,6 +17,15 @@ use stockade::{Error, ErrorKind, Operation, Phase};
 
 use crate::engine::lift_call;
 
+/// Whether the guest could not be asked, or was not let answer: what it would
+/// have said is a courtesy only.
+fn says_nothing(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::LimitExceeded | ErrorKind::Unavailable
+    )
+}
+
 /// What docker says of a copy, as an error of the operation.
 fn copy_failed(operation: Operation, error: CallError) -> Error {
     match error.kind() {

@@ -10,7 +10,7 @@ use stockade::{Call, Error, ErrorKind, FileRefusal, Operation, Phase, Result};
 
 use super::check;
 use super::plan::{self, Copy, Step};
-use super::{copy_failed, strange};
+use super::{copy_failed, says_nothing, strange};
 use crate::files::Files;
 use crate::files::guest::{readable, spool_failed};
 use crate::files::look::{Held as Bound, look};
@@ -51,7 +51,7 @@ async fn plan(files: &Files, call: &Call, download: &Download) -> Result<Vec<Cop
     let shared = plan::shared(&paths);
     let look = match look(files, call, OPERATION, &paths, &shared).await {
         Ok(look) => look,
-        Err(error) if error.kind() == ErrorKind::LimitExceeded => {
+        Err(error) if says_nothing(&error) => {
             return Ok((0..paths.len()).map(Copy::File).collect());
         }
         Err(error) => return Err(error),

@@ -12,7 +12,7 @@ use stockade_wire::files::{FileKind, Item, Stat};
 
 use super::check;
 use super::plan::{self, Step};
-use super::{copy_failed, strange};
+use super::{copy_failed, says_nothing, strange};
 use crate::files::Files;
 use crate::files::look::{self, look};
 use crate::files::words;
@@ -49,7 +49,7 @@ async fn courtesy(files: &Files, call: &Call, upload: &Upload) -> Result<()> {
         .map_err(|refusal| Error::refused(OPERATION, refusal))?;
     let seen = match look(files, call, OPERATION, paths(), []).await {
         Ok(look) => look.seen,
-        Err(error) if error.kind() == ErrorKind::LimitExceeded => return Ok(()),
+        Err(error) if says_nothing(&error) => return Ok(()),
         Err(error) => return Err(error),
     };
     for (entry, seen) in upload.entries().iter().zip(seen) {

@@ -1,0 +1,176 @@
+//! A guest that swaps directories for links, files for pipes and names for
+//! names while files are written and read: nothing lands outside of its reach,
+//! and nothing that it could not read itself comes out.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use stockade::{ErrorKind, ExecRequest, Process};
+use stockade_docker::FilePlane;
+use stockade_tests::engine::{Fixture, call, docker_ok};
+
+use super::{PLANES, patient, roomy, rounds, sandbox};
+
+/// Runs in the guest for as long as it is let. `d` is by turns a directory
+/// with files of its own and a link to `/etc`, `f` a file, a link to a file
+/// that only root may read, a pipe and nothing, and `a` and `b` change places.
+const SWAPPER: &str = "
+import itertools, os
+os.makedirs('real', exist_ok=True)
+for name in ('shadow', 'planted'):
+    with open('real/' + name, 'w') as file: file.write('benign')
+os.makedirs('a/deep', exist_ok=True)
+os.symlink('/etc', 'link')
+os.rename('real', 'd')
+print('swapping', flush=True)
+def quietly(what, *args):
+    try: what(*args)
+    except OSError: pass
+for turn in itertools.count():
+    quietly(os.rename, 'd', 'aside')
+    quietly(os.rename, 'link', 'd')
+    quietly(os.rename, 'd', 'link')
+    quietly(os.rename, 'aside', 'd')
+    quietly(os.unlink, 'f')
+    if turn % 3 == 0: quietly(os.symlink, '/etc/shadow', 'f')
+    elif turn % 3 == 1: quietly(os.mkfifo, 'f')
+    else:
+        with open('g', 'w') as file: file.write('benign')
+        quietly(os.rename, 'g', 'f')
+    quietly(os.rename, 'a', 'b')
+    quietly(os.symlink, '/root', 'a')
+    quietly(os.unlink, 'a')
+    quietly(os.rename, 'b', 'a')
+";
+
+async fn swapper(fixture: &Fixture) -> Process {
+    let request = ExecRequest::argv(["python3", "-c", SWAPPER]).timeout(Duration::from_secs(900));
+    let mut process = fixture.spawn(request).await;
+    let mut output = process.take_output().expect("it has an output");
+    let mut seen = String::new();
+    stockade_tests::engine::read_until(&mut output, &mut seen, "swapping").await;
+    process
+}
+
+/// What the engine sees changed outside of the work directory, which nothing
+/// in the sandbox could have changed.
+fn changed_outside(container: &str) -> BTreeSet<String> {
+    let changes = docker_ok(["diff", container]);
+    changes.lines().map(str::to_owned).collect()
+}
+
+async fn attacked(plane: FilePlane, times: usize) {
+    let fixture = sandbox(plane, roomy()).await;
+    let before = changed_outside(fixture.container());
+    let process = swapper(&fixture).await;
+    let sandbox = &fixture.sandbox;
+    let (mut wrote, mut read) = (0, 0);
+    for _ in 0..times {
+        for name in ["d/planted", "a/deep/planted", "f"] {
+            match sandbox.write_file(&patient(), name, "benign").await {
+                Ok(()) => wrote += 1,
+                Err(error) => expected(&error),
+            }
+        }
+        for name in ["d/shadow", "d/planted", "f"] {
+            match sandbox.read_file(&patient(), name).await {
+                // Empty: it was opened by the guest to be written.
+                Ok(bytes) => {
+                    assert!(
+                        bytes.is_empty() || &bytes[..] == b"benign",
+                        "{name} gave {bytes:?}"
+                    );
+                    read += 1;
+                }
+                Err(error) => expected(&error),
+            }
+        }
+    }
+    drop(process);
+    assert!(wrote > 0 && read > 0, "wrote {wrote}, read {read}");
+    assert_eq!(changed_outside(fixture.container()), before, "{plane:?}");
+    fixture.close().await;
+}
+
+/// Whoever is swapped under gets a typed refusal, and never something else.
+fn expected(error: &stockade::Error) {
+    assert!(
+        matches!(
+            error.kind(),
+            ErrorKind::Refused | ErrorKind::NotFound | ErrorKind::Conflict
+        ),
+        "{error:?}"
+    );
+    assert!(error.refusal().is_some(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_guest_that_swaps_names_reaches_nothing_new_in_the_tar_plane() {
+    attacked(FilePlane::Tar, rounds(12)).await;
+}
+
+#[tokio::test]
+async fn a_guest_that_swaps_names_reaches_nothing_new_in_the_guest_plane() {
+    attacked(FilePlane::Guest, rounds(200)).await;
+}
+
+#[tokio::test]
+async fn what_is_no_regular_file_is_refused_by_its_kind_and_never_opened() {
+    for plane in PLANES {
+        let fixture = sandbox(plane, roomy()).await;
+        fixture
+            .sh(
+                "mkfifo p; python3 -c 'import socket; socket.socket(1).bind(\"s\")'; \
+                 ln -s /etc/passwd l; mkdir d; ln -s /etc e; echo x > x",
+            )
+            .await;
+        for (name, code) in [
+            ("p", "file_not_regular"),
+            ("s", "file_not_regular"),
+            ("l", "file_link"),
+            ("d", "file_is_directory"),
+            ("e/passwd", "file_linked_parent"),
+            ("x/y", "file_parent_not_directory"),
+        ] {
+            let read = fixture.sandbox.read_file(&call(), name).await.unwrap_err();
+            let read = read.refusal().map(stockade::Refusal::code);
+            assert_eq!(read, Some(code), "read of {name} in {plane:?}");
+            let wrote = fixture.sandbox.write_file(&call(), name, "new").await;
+            let wrote = wrote.unwrap_err();
+            let wrote = wrote.refusal().map(stockade::Refusal::code);
+            assert_eq!(wrote, Some(code), "write of {name} in {plane:?}");
+        }
+        fixture.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_guest_that_stops_every_process_of_its_user_delays_files_and_no_more() {
+    for plane in PLANES {
+        let fixture = sandbox(plane, roomy()).await;
+        let stopper = "
+import os, signal
+print('stopping', flush=True)
+me = os.getpid()
+while True:
+    for name in os.listdir('/proc'):
+        if name.isdigit() and int(name) not in (1, me):
+            try: os.kill(int(name), signal.SIGSTOP)
+            except OSError: pass
+";
+        let request = ExecRequest::argv(["python3", "-c", stopper]).timeout(Duration::from_secs(5));
+        let process = fixture.spawn(request).await;
+        let short = stockade::Call::with_timeout(Duration::from_secs(3));
+        // It may be refused, and may work; it must end, and leave the sandbox whole.
+        let _ = fixture.sandbox.write_file(&short, "file", "content").await;
+        drop(process);
+        fixture
+            .sandbox
+            .write_file(&patient(), "file", "again")
+            .await
+            .unwrap();
+        let read = fixture.sandbox.read_file(&patient(), "file").await.unwrap();
+        assert_eq!(&read[..], b"again", "{plane:?}");
+        fixture.close().await;
+    }
+}
