@@ -51,12 +51,10 @@ impl Subject for PosixSubject {
                 script("printf 'to-stdout\\n'; printf 'to-stderr\\n' >&2", &[])
             }
             GuestAction::PrintAllBytes => {
-                let octal = |byte: u32| format!("\\{byte:03o}");
-                let format: String = (0..256).map(octal).collect();
-                script(
-                    &format!("printf '{format}'; printf '{format}' >&2; exit 7"),
-                    &[],
-                )
+                let octal = |byte: u32| format!("\\0{byte:03o}");
+                let all: String = (0..256).map(octal).collect();
+                let line = format!("printf %b '{all}'; printf %b '{all}' >&2; exit 7");
+                script(&line, &[])
             }
             GuestAction::PrintVariable => script("printf '%s' \"$CONFORMANCE\"", &[]),
             GuestAction::Copy => ExecRequest::argv(["cat"]),

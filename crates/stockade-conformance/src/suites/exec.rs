@@ -178,7 +178,8 @@ async fn a_timeout_ends_the_command(site: &Site) -> Verdict {
 
 async fn a_cancel_ends_the_command(site: &Site) -> Verdict {
     let request = site.subject().command(&GuestAction::Sleep)?.build()?;
-    let call: Call = site.call().child(Duration::from_secs(1));
+    // Time for the command to start, which is not what is measured.
+    let call: Call = site.call().child(Duration::from_secs(5));
     let began = Instant::now();
     let outcome = site.sandbox().exec(&call, request).await?;
     let took = began.elapsed();
@@ -187,7 +188,7 @@ async fn a_cancel_ends_the_command(site: &Site) -> Verdict {
         "it {}, when its call had ended",
         outcome.status
     );
-    demand!(took < Duration::from_secs(15), "it took {took:?}");
+    demand!(took < Duration::from_secs(25), "it took {took:?}");
     demand!(outcome.tree_ended, "its processes are not proved dead");
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod admission;
 mod commands;
 mod errors;
+mod files;
 mod images;
 mod lifetimes;
 mod processes;
