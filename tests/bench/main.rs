@@ -7,37 +7,19 @@
     reason = "the floor is the bare command, outside the library"
 )]
 
+mod files;
+mod series;
+
 use std::process::Command;
-use std::time::Duration;
 
 use stockade::exec::Stdin;
 use stockade::{Backend as _, ExecRequest, SandboxKey, Which};
 use stockade_tests::engine::{Host, PYTHON, call, spec, unique};
-use tokio::time::Instant;
+
+use series::{Series, docker, row, timed, timed_command};
 
 /// How often each pair is measured.
 const ROUNDS: usize = 30;
-
-/// One measured thing: every time it took.
-#[derive(Default)]
-struct Series(Vec<Duration>);
-
-impl Series {
-    fn median(&self) -> f64 {
-        let mut sorted = self.0.clone();
-        sorted.sort_unstable();
-        sorted[sorted.len() / 2].as_secs_f64() * 1000.0
-    }
-
-    fn range(&self) -> String {
-        let millis = |time: Option<&Duration>| time.map_or(0.0, |time| time.as_secs_f64() * 1000.0);
-        format!(
-            "{:.1} to {:.1}",
-            millis(self.0.iter().min()),
-            millis(self.0.iter().max())
-        )
-    }
-}
 
 #[tokio::main]
 async fn main() {
@@ -53,6 +35,7 @@ async fn main() {
     commands(&host).await;
     throughput(&host).await;
     host.finish().await;
+    files::measure().await;
 }
 
 async fn acquire(host: &Host) {
@@ -206,39 +189,4 @@ async fn throughput(host: &Host) {
     row("64 MiB out", &out, &bare_out, "docker exec", "");
     row("64 MiB in", &into, &bare_in, "docker exec -i", "");
     let _ = host.backend.dispose(&call(), &key, Which::All).await;
-}
-
-async fn timed<T, E: std::fmt::Debug>(
-    series: &mut Series,
-    future: impl Future<Output = Result<T, E>>,
-) -> T {
-    let start = Instant::now();
-    let value = future.await;
-    series.0.push(start.elapsed());
-    value.expect("the operation works")
-}
-
-fn docker(series: &mut Series, words: &[&str]) {
-    timed_command(series, Command::new("docker").args(words));
-}
-
-fn timed_command(series: &mut Series, command: &mut Command) {
-    let start = Instant::now();
-    let output = command.output().expect("the command starts");
-    series.0.push(start.elapsed());
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
-fn row(what: &str, ours: &Series, floor: &Series, command: &str, goal: &str) {
-    let (median, bare) = (ours.median(), floor.median());
-    println!(
-        "| {what} | {median:.1} ({}) | {bare:.1} ({}) | `{command}` | {:.2}× | {goal} |",
-        ours.range(),
-        floor.range(),
-        median / bare,
-    );
 }

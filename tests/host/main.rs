@@ -2,6 +2,9 @@
 //!
 //! `stockade-test-host transfers|memory OWNER THREAD PLANE`
 
+#![expect(clippy::unwrap_used, reason = "it is a test, in a process of its own")]
+#![expect(clippy::print_stdout, reason = "its test reads what it prints")]
+
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;

@@ -21,8 +21,12 @@ async fn shared() -> (Fixture, String) {
     let host = Host::with(|config| config.file_plane(FilePlane::Tar)).await;
     let thread = unique("shared");
     let key = shared_key(&thread);
-    let spec = roomy().build().unwrap();
-    let sandbox = host.backend.acquire(&call(), &key, &spec).await.unwrap();
+    let spec = roomy().build().expect("the spec is valid");
+    let sandbox = host
+        .backend
+        .acquire(&call(), &key, &spec)
+        .await
+        .expect("a sandbox");
     let fixture = Fixture {
         host,
         key,
@@ -60,8 +64,11 @@ async fn works(fixture: &Fixture, call: &Call) {
     sandbox
         .write_files(call, batch("after", 3, 100))
         .await
-        .unwrap();
-    let read = sandbox.read_files(call, request("after", 3)).await.unwrap();
+        .expect("files move");
+    let read = sandbox
+        .read_files(call, request("after", 3))
+        .await
+        .expect("files move");
     assert_eq!(read.len(), 3);
     let outcome = fixture.sh("echo $((40 + 2))").await;
     assert_eq!(outcome.stdout_text(), "42\n");

@@ -2,7 +2,7 @@
 
 mod attacks;
 mod budget;
-//mod conformance;
+mod conformance;
 mod holds;
 mod memory;
 mod several;

@@ -14,14 +14,20 @@ async fn transfers(sandbox: &stockade::Sandbox, prefix: &str, rounds: usize) {
     for round in 0..rounds {
         let directory = format!("{prefix}-{}", round % 3);
         let files = batch(&directory, 5, 2000 + round);
-        sandbox.write_files(&patient(), files).await.unwrap();
+        sandbox
+            .write_files(&patient(), files)
+            .await
+            .expect("files are written");
         let size = ExecRequest::shell(format!("cat {directory}/* | wc -c"));
-        let size = size.build().unwrap();
-        let size = sandbox.exec(&patient(), size).await.unwrap();
+        let size = size.build().expect("the request is valid");
+        let size = sandbox
+            .exec(&patient(), size)
+            .await
+            .expect("the command runs");
         assert_eq!(size.stdout_text().trim(), (5 * (2000 + round)).to_string());
         let read = sandbox.read_files(&patient(), request(&directory, 5)).await;
-        for (number, file) in read.unwrap().iter().enumerate() {
-            let bytes = file.content.to_bytes().await.unwrap();
+        for (number, file) in read.expect("files are read").iter().enumerate() {
+            let bytes = file.content.to_bytes().await.expect("it is there");
             assert_eq!(bytes.len(), 2000 + round);
             assert!(bytes.iter().all(|&byte| usize::from(byte) == number));
         }
