@@ -7,7 +7,7 @@ use serde_json::json;
 use stockade::Call;
 use stockade_docker::doctor::{Check, Verdict, examine};
 
-use crate::{args, exit, interrupt, progress, run, say};
+use crate::{args, exit, interrupt, progress, say};
 
 /// Pulling an image counts.
 const DEADLINE: Duration = Duration::from_secs(900);
@@ -16,7 +16,7 @@ const DEADLINE: Duration = Duration::from_secs(900);
 pub(crate) async fn doctor(args: &args::Doctor) -> u8 {
     let call = Call::with_timeout(DEADLINE);
     // The first Ctrl-C cancels what is under way, and the sandbox is removed.
-    if let Err(error) = interrupt::watch(&call) {
+    if let Err(error) = interrupt::watch(&call, "removing what was made") {
         say::line(&format!("signals cannot be watched: {error}"));
         return exit::FAILED;
     }
@@ -28,7 +28,10 @@ pub(crate) async fn doctor(args: &args::Doctor) -> u8 {
         .count();
     if args.json {
         let checks: Vec<_> = checks.iter().map(object).collect();
-        run::print(&json!({ "version": 1, "healthy": failed == 0, "checks": checks }));
+        let report = json!({ "version": 1, "healthy": failed == 0, "checks": checks });
+        if say::object(&report).is_err() {
+            return exit::FAILED;
+        }
     } else {
         print(&checks, failed);
     }

@@ -1,4 +1,4 @@
-//! Exit codes of `stockade run`, once.
+//! Exit codes, once.
 //!
 //! A program's own code passes through unchanged, whatever it is. What the
 //! other codes mean is also said in one line on standard error, which starts
@@ -8,6 +8,8 @@
 use stockade::exec::NotStartedWhy;
 use stockade::{ErrorKind, ExecStatus};
 
+/// The program succeeded, and an output did not come or could not land.
+pub(crate) const INCOMPLETE: u8 = 121;
 /// The program wrote more than `--max-output` allows and was ended.
 pub(crate) const OUTPUT_LIMIT: u8 = 123;
 /// The program ran longer than `--timeout` and was ended.
@@ -33,6 +35,8 @@ Exit codes:
   0..255  the program's own exit code, unchanged
   128+N   the program was ended by signal N
   64      the arguments were not understood
+  121     the program succeeded, and something of --out is missing or could not
+          land; of cp: something was not copied
   122     refused: what was asked for cannot be enforced or does not exist
   123     the program wrote more than --max-output
   124     the program ran longer than --timeout
@@ -65,7 +69,11 @@ pub(crate) fn of_status(status: &ExecStatus) -> u8 {
 /// The code for an error.
 pub(crate) fn of_error(error: &stockade::Error) -> u8 {
     match error.kind() {
-        ErrorKind::Refused => REFUSED,
+        ErrorKind::Refused | ErrorKind::NotFound => REFUSED,
+        // A file over a limit is refused; a limit that was hit is a failure.
+        ErrorKind::LimitExceeded if error.arrived().is_none() && error.refusal().is_some() => {
+            REFUSED
+        }
         ErrorKind::InvalidRequest => USAGE,
         ErrorKind::Cancelled => INTERRUPTED,
         _ => FAILED,
@@ -97,6 +105,7 @@ mod tests {
     #[test]
     fn the_help_names_every_code() {
         let codes = [
+            INCOMPLETE,
             OUTPUT_LIMIT,
             TIMED_OUT,
             FAILED,

@@ -20,8 +20,8 @@ impl Interrupted {
 }
 
 /// Cancels `call` at the first SIGINT, SIGTERM or SIGHUP, and ends the
-/// program at the second.
-pub(crate) fn watch(call: &Call) -> std::io::Result<Interrupted> {
+/// program at the second. `consequence` says what the first one leads to.
+pub(crate) fn watch(call: &Call, consequence: &'static str) -> std::io::Result<Interrupted> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
@@ -39,9 +39,9 @@ pub(crate) fn watch(call: &Call) -> std::io::Result<Interrupted> {
                 end_at_once();
             }
             call.cancel();
-            say::line(
-                "interrupted: ending the program and removing the sandbox; again to leave at once",
-            );
+            say::line(&format!(
+                "interrupted: {consequence}; again to leave at once"
+            ));
         }
     });
     Ok(flag)

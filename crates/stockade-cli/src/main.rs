@@ -1,16 +1,31 @@
 //! The `stockade` program: arguments, terminals and exit codes over the library.
 
+mod advice;
 mod args;
+mod conformance;
+mod cp;
+mod create;
 mod doctor;
+mod exec;
 mod exit;
+mod failure;
+mod host;
 mod interrupt;
+mod ls;
+mod meter;
+mod named;
+mod program;
 mod progress;
 mod report;
 mod request;
+mod rm;
 mod run;
 mod say;
+mod session;
+mod spec;
 mod streams;
 mod terminal;
+mod transfer;
 
 use std::process::ExitCode;
 
@@ -43,8 +58,14 @@ fn main() -> ExitCode {
     };
     let code = runtime.block_on(async {
         match &cli.command {
-            args::Command::Run(run) => run::run(run).await,
-            args::Command::Doctor(doctor) => doctor::doctor(doctor).await,
+            args::Command::Run(args) => run::run(args).await,
+            args::Command::Create(args) => create::create(args).await,
+            args::Command::Exec(args) => exec::exec(args).await,
+            args::Command::Cp(args) => cp::cp(args).await,
+            args::Command::Ls(args) => ls::ls(args).await,
+            args::Command::Rm(args) => rm::rm(args).await,
+            args::Command::Doctor(args) => doctor::doctor(args).await,
+            args::Command::Conformance(args) => conformance::conformance(args).await,
         }
     });
     // A thread that waits for the terminal's next line must not keep us.

@@ -2,14 +2,20 @@
 
 use std::io::IsTerminal as _;
 
-use stockade_docker::{DockerConfig, Progress};
+use stockade_docker::{DockerConfig, FilePlane, Progress};
 
-use crate::args::Engine;
+use crate::args::{Engine, PlaneName};
 use crate::say;
 
 /// The backend's configuration, with progress for whoever watches.
 pub(crate) fn config(engine: &Engine, quiet: bool) -> DockerConfig {
-    let config = DockerConfig::new(&engine.owner).docker_path(&engine.docker);
+    let plane = match engine.plane {
+        PlaneName::Tar => FilePlane::Tar,
+        PlaneName::Guest => FilePlane::Guest,
+    };
+    let config = DockerConfig::new(&engine.owner)
+        .docker_path(&engine.docker)
+        .file_plane(plane);
     if quiet || !std::io::stderr().is_terminal() {
         return config;
     }

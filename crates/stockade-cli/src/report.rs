@@ -1,9 +1,13 @@
 //! What `--json` prints: one object, whose fields only ever grow.
 
+use std::os::unix::ffi::OsStrExt as _;
+
 use base64::Engine as _;
-use bytes::Bytes;
 use serde_json::{Value, json};
-use stockade::{Call, Error, ExecOutcome, ExecRequest, ExecStatus};
+use stockade::files::Arrived;
+use stockade::{Call, Error, ExecOutcome, ExecRequest, ExecStatus, GuestPath};
+
+use crate::transfer::{Brought, Wanted};
 
 /// Rises when a field changes meaning or goes away.
 const VERSION: u32 = 1;
@@ -16,8 +20,8 @@ pub(crate) fn outcome(outcome: &ExecOutcome, request: &Echo, call: &Call, sandbo
         "status": status(&outcome.status),
         "out_of_memory": outcome.out_of_memory,
         "truncated": outcome.truncated,
-        "stdout": bytes(&outcome.stdout),
-        "stderr": bytes(&outcome.stderr),
+        "stdout": text(&outcome.stdout),
+        "stderr": text(&outcome.stderr),
         "seconds": {
             "queued": outcome.times.queued.as_secs_f64(),
             "wall": outcome.times.wall.as_secs_f64(),
@@ -54,7 +58,7 @@ impl Echo {
 }
 
 /// The object for an error.
-pub(crate) fn error(error: &Error, call: Option<&Call>) -> Value {
+pub(crate) fn error(error: &Error, call: Option<&Call>, advice: Option<String>) -> Value {
     json!({
         "version": VERSION,
         "error": {
@@ -64,6 +68,8 @@ pub(crate) fn error(error: &Error, call: Option<&Call>) -> Value {
             "phase": error.phase().map(|phase| phase.as_str()),
             "retry": error.retry().as_str(),
             "message": error.to_string(),
+            "advice": advice,
+            "arrived": error.arrived().map(arrived),
             "detail": error.detail(),
             "left_behind": error.left_behind().iter().map(ToString::to_string).collect::<Vec<_>>(),
         },
@@ -71,11 +77,55 @@ pub(crate) fn error(error: &Error, call: Option<&Call>) -> Value {
     })
 }
 
-/// The object for arguments that were not understood.
-pub(crate) fn usage(faults: &[String]) -> Value {
+/// The object for what is wrong, each for a reason of its own.
+pub(crate) fn faults(kind: &str, faults: &[String]) -> Value {
     json!({
         "version": VERSION,
-        "error": { "kind": "invalid_request", "message": faults.join("; "), "faults": faults },
+        "error": { "kind": kind, "message": faults.join("; "), "faults": faults },
+    })
+}
+
+/// An object of this version with these fields.
+pub(crate) fn versioned(mut fields: Value) -> Value {
+    fields["version"] = json!(VERSION);
+    fields
+}
+
+/// Text as it is; anything else as `{"base64": …}`, so that nothing is lost.
+pub(crate) fn text(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => json!(text),
+        Err(_) => json!({ "base64": base64::engine::general_purpose::STANDARD.encode(bytes) }),
+    }
+}
+
+/// What came out of a sandbox.
+pub(crate) fn brought(brought: &Brought) -> Value {
+    let file = |file: &Wanted| {
+        json!({
+            "path": text(file.guest.as_bytes()),
+            "to": text(file.place.path().as_os_str().as_bytes()),
+            "size": file.size,
+        })
+    };
+    json!({
+        "files": brought.files.iter().map(file).collect::<Vec<_>>(),
+        "bytes": brought.bytes,
+        "missing": brought.missing,
+        "in_the_way": brought.in_the_way,
+        "whole": brought.is_whole(),
+    })
+}
+
+fn arrived(arrived: &Arrived) -> Value {
+    let names = |paths: &[GuestPath]| {
+        let names = paths.iter().map(|path| text(path.as_bytes()));
+        names.collect::<Vec<_>>()
+    };
+    json!({
+        "whole": names(&arrived.whole),
+        "partial": names(&arrived.partial),
+        "unknown": names(&arrived.unknown),
     })
 }
 
@@ -92,14 +142,6 @@ fn status(status: &ExecStatus) -> Value {
         ExecStatus::OutputLimit => json!({ "kind": "output_limit" }),
         ExecStatus::Cancelled => json!({ "kind": "cancelled" }),
         _ => json!({ "kind": "lost" }),
-    }
-}
-
-/// Text as it is; anything else as `{"base64": …}`, so that nothing is lost.
-fn bytes(bytes: &Bytes) -> Value {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => json!(text),
-        Err(_) => json!({ "base64": base64::engine::general_purpose::STANDARD.encode(bytes) }),
     }
 }
 

@@ -1,280 +1,173 @@
 //! `stockade run`: one program in a fresh sandbox, which is removed again.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use serde_json::json;
+use stockade::{
+    Backend as _, Capability, ExecRequest, IsolationScope, Sandbox, SandboxKey, SandboxSpec, Which,
+};
 
-use stockade::exec::{EndReason, ExecStatus, Process, ProcessExit};
-use stockade::{Backend as _, Call, Error, ExecRequest, Interruption, Sandbox, SandboxKey, Which};
-use stockade_docker::DockerBackend;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::JoinHandle;
-
-use crate::interrupt::Interrupted;
-use crate::report::Echo;
-use crate::{args, exit, interrupt, progress, report, request, say, streams, terminal};
-
-/// How long output that nobody reads is offered after the program's end.
-const UNREAD: std::time::Duration = std::time::Duration::from_secs(10);
-
-/// How long the removal may take when the call's own time is over.
-const CLEANUP: std::time::Duration = std::time::Duration::from_secs(30);
+use crate::failure::Failure;
+use crate::host::{Source, Tree};
+use crate::meter::Meter;
+use crate::session::{Session, remove};
+use crate::spec::{self, Recipe};
+use crate::transfer::{Brought, Output, bring, send};
+use crate::{args, exit, host, program, report, request, say};
 
 /// Runs the command; the answer is our own exit code.
 pub(crate) async fn run(args: &args::Run) -> u8 {
-    let (spec, command) = match (request::spec(args), request::command(args)) {
+    let consequence = "ending the program and removing the sandbox";
+    match Session::start(args.program.deadline(), args.program.json, consequence) {
+        Ok(session) => session.code(ran(args, &session).await),
+        Err(failure) => failure.tell(args.program.json, None, None),
+    }
+}
+
+/// Everything that is known before anything exists.
+struct Plan {
+    spec: std::sync::Arc<SandboxSpec>,
+    command: ExecRequest,
+    tree: Tree,
+    outputs: Vec<Output>,
+}
+
+async fn ran(args: &args::Run, session: &Session) -> Result<u8, Failure> {
+    let plan = plan(args).await?;
+    let backend = session.connect(&args.engine).await?;
+    let call = &session.call;
+    let key = SandboxKey::new("cli", "run", "run").with_call(call.id().as_str());
+    let result = match backend.acquire(call, &key, &plan.spec).await {
+        Ok(sandbox) => in_sandbox(args, session, &sandbox, plan).await,
+        Err(error) => Err(error.into()),
+    };
+    let left = remove(&backend, &key, Which::All).await;
+    match result {
+        Ok(_) if left => Ok(exit::FAILED),
+        result => result,
+    }
+}
+
+async fn plan(args: &args::Run) -> Result<Plan, Failure> {
+    let mut faults = Vec::new();
+    let recipe = Recipe::of(&args.sandbox, args.idle_limit, stockade::spec::MAX_AGE);
+    let spec = recipe.map_err(|fault| vec![fault]).and_then(|recipe| {
+        recipe.spec(
+            "run",
+            IsolationScope::Call,
+            spec::pull(args.sandbox.pull),
+            requires(args),
+        )
+    });
+    let command = request::command(&args.program);
+    let (spec, command) = match (spec, command) {
         (Ok(spec), Ok(command)) => (spec, command),
         (spec, command) => {
-            let mut faults = spec.err().unwrap_or_default();
-            faults.extend(command.err().map(|error| error.to_string()));
-            return usage(args, &faults);
+            faults.extend(spec.err().unwrap_or_default());
+            faults.extend(command.err().unwrap_or_default());
+            return Err(Failure::Usage(faults));
         }
     };
-    if args.tty && !terminal::is_terminal() {
-        let fault = "--tty: standard input is no terminal; leave --tty out".to_owned();
-        return usage(args, &[fault]);
+    let work_dir = spec.work_dir();
+    let mut sources = Vec::new();
+    for argument in &args.file {
+        match Source::parse(argument, work_dir) {
+            Ok(source) => sources.push(source),
+            Err(fault) => faults.push(format!("--file: {fault}")),
+        }
     }
-    let call = Call::with_timeout(args.deadline());
-    let interrupted = match interrupt::watch(&call) {
-        Ok(interrupted) => interrupted,
-        Err(error) => {
-            say::line(&format!("signals cannot be watched: {error}"));
-            return exit::FAILED;
+    let mut outputs = Vec::new();
+    for argument in &args.out {
+        match Output::parse(argument, work_dir, &args.out_dir) {
+            Ok(output) => outputs.push(output),
+            Err(fault) => faults.push(format!("--out: {fault}")),
+        }
+    }
+    if !faults.is_empty() {
+        return Err(Failure::Usage(faults));
+    }
+    faults.extend(
+        outputs
+            .iter()
+            .filter_map(|output| output.obstacle(args.overwrite)),
+    );
+    let tree = host::tree(sources, args.follow, &spec).await;
+    let tree = match tree {
+        Ok(tree) if faults.is_empty() => tree,
+        tree => {
+            faults.extend(tree.err().unwrap_or_default());
+            return Err(Failure::Refused(faults));
         }
     };
-    let backend =
-        match DockerBackend::connect(&call, progress::config(&args.engine, args.json)).await {
-            Ok(backend) => backend,
-            Err(error) => return failed(args, &error, &call, &interrupted),
-        };
-    let key = SandboxKey::new("cli", "run", "run").with_call(call.id().as_str());
-    let result = match backend.acquire(&call, &key, &spec).await {
-        Ok(sandbox) => in_sandbox(args, &call, &sandbox, command).await,
-        Err(error) => Err(error),
-    };
-    let left = remove(&backend, &key).await;
-    let code = match result {
-        Ok(_) if interrupted.is_set() => exit::INTERRUPTED,
-        Ok(code) => code,
-        Err(error) => failed(args, &error, &call, &interrupted),
-    };
-    if left { exit::FAILED } else { code }
+    Ok(Plan {
+        spec,
+        command,
+        tree,
+        outputs,
+    })
+}
+
+/// A backend that cannot move files is refused before the program starts.
+fn requires(args: &args::Run) -> Vec<Capability> {
+    let mut requires = vec![Capability::Exec];
+    if !args.file.is_empty() {
+        requires.push(Capability::FilesIn);
+    }
+    if !args.out.is_empty() {
+        requires.extend([Capability::FilesOut, Capability::FilesList]);
+    }
+    requires
 }
 
 async fn in_sandbox(
     args: &args::Run,
-    call: &Call,
+    session: &Session,
     sandbox: &Sandbox,
-    command: ExecRequest,
-) -> Result<u8, Error> {
-    let echo = Echo::of(&command);
-    if args.json {
-        return collected(call, sandbox, command, &echo).await;
-    }
-    let raw = if args.tty {
-        Some(terminal::raw().map_err(|error| failure("the terminal cannot be set up", error))?)
+    plan: Plan,
+) -> Result<u8, Failure> {
+    let call = &session.call;
+    let json = args.program.json;
+    let meter = Meter::start("copying in", plan.tree.files(), plan.tree.bytes(), json);
+    let sent = send(call, sandbox, &plan.tree, &meter).await?;
+    drop(meter);
+    let ran = program::run(&args.program, call, sandbox, plan.command).await?;
+    let mut code = ran.code;
+    let brought = if plan.outputs.is_empty() {
+        Ok(Brought::default())
     } else {
-        None
+        bring(call, sandbox, &plan.outputs, args.overwrite, json).await
     };
-    let mut process = sandbox.spawn(call, command).await?;
-    let (ended, broken) = passed_through(args, call, &mut process).await;
-    drop(raw);
-    let ended = ended?;
-    explain(&ended, &echo, call);
-    Ok(if broken {
-        exit::BROKEN_PIPE
+    let whole = brought.as_ref().is_ok_and(Brought::is_whole);
+    if let Some(mut report) = ran.report {
+        report["sent"] = json!({ "files": sent.files, "bytes": sent.bytes });
+        report["outputs"] = match &brought {
+            Ok(brought) => report::brought(brought),
+            Err(failure) => failure.object(Some(call)),
+        };
+        if say::object(&report).is_err() {
+            return Ok(exit::FAILED);
+        }
     } else {
-        exit::of_status(&ended.status)
-    })
+        tell(&brought);
+    }
+    // The program's own failure is what a script must hear of.
+    if code == 0 && !whole {
+        code = brought.map_or_else(|failure| failure.code(), |_| exit::INCOMPLETE);
+    }
+    Ok(code)
 }
 
-/// The whole outcome as one object.
-async fn collected(
-    call: &Call,
-    sandbox: &Sandbox,
-    command: ExecRequest,
-    echo: &Echo,
-) -> Result<u8, Error> {
-    let outcome = sandbox.exec(call, command).await?;
-    print(&report::outcome(
-        &outcome,
-        echo,
-        call,
-        sandbox.id().as_str(),
-    ));
-    Ok(exit::of_status(&outcome.status))
-}
-
-/// The program's streams are ours. Also says whether our output broke.
-async fn passed_through(
-    args: &args::Run,
-    call: &Call,
-    process: &mut Process,
-) -> (Result<ProcessExit, Error>, bool) {
-    let feeder = process
-        .take_stdin()
-        .map(|stdin| tokio::spawn(streams::feed(stdin)));
-    let output = process.take_output();
-    let taken = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&taken);
-    let mut passing = tokio::spawn(async move {
-        match output {
-            Some(output) => streams::pass_on(output, counted).await,
-            None => Ok(()),
-        }
-    });
-    let mut resized = signal(SignalKind::window_change()).ok();
-    let mut broken = false;
-    let mut passed = false;
-    let mut cancelled = false;
-    let ended = loop {
-        tokio::select! {
-            ended = process.wait() => break ended,
-            result = &mut passing, if !passed => {
-                passed = true;
-                if !matches!(result, Ok(Ok(()))) {
-                    broken = true;
-                    process.end(EndReason::Cancelled);
-                }
-            }
-            _ = call.interrupted(), if !cancelled => {
-                cancelled = true;
-                process.end(EndReason::Cancelled);
-            }
-            Some(()) = next_resize(&mut resized), if args.tty => {
-                // A sandbox that is gone is told by the wait.
-                let _ = process.resize(terminal::size()).await;
+/// What did not come, each in a line.
+fn tell(brought: &Result<Brought, Failure>) {
+    match brought {
+        Ok(brought) => {
+            say::lines(&brought.missing);
+            say::lines(&brought.in_the_way);
+            if !brought.in_the_way.is_empty() {
+                say::line("no output has landed");
             }
         }
-    };
-    if !passed {
-        broken |= !last_output(call, &mut passing, &taken).await;
-    }
-    if let Some(feeder) = feeder {
-        feeder.abort();
-    }
-    (ended, broken)
-}
-
-/// Waits for what the program had written when it ended, as long as somebody
-/// takes it: a reader that does not must not keep the sandbox. Whether it was
-/// passed on whole.
-async fn last_output(
-    call: &Call,
-    passing: &mut JoinHandle<std::io::Result<()>>,
-    taken: &AtomicU64,
-) -> bool {
-    let mut before = taken.load(Ordering::Relaxed);
-    loop {
-        tokio::select! {
-            passed = &mut *passing => return matches!(passed, Ok(Ok(()))),
-            _ = call.interrupted() => break,
-            () = tokio::time::sleep(UNREAD) => {}
-        }
-        let now = taken.load(Ordering::Relaxed);
-        if now == before {
-            break;
-        }
-        before = now;
-    }
-    passing.abort();
-    say::line("the last of the program's output was not read, and is given up");
-    false
-}
-
-async fn next_resize(signal: &mut Option<tokio::signal::unix::Signal>) -> Option<()> {
-    match signal {
-        Some(signal) => signal.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// One line for what an exit code alone does not say.
-fn explain(exit: &ProcessExit, echo: &Echo, call: &Call) {
-    match &exit.status {
-        ExecStatus::Exited(_) | ExecStatus::Signaled(_) => {}
-        ExecStatus::NotStarted(not_started) => {
-            say::line(&format!("the program did not start: {not_started}"));
-        }
-        ExecStatus::TimedOut => {
-            say::line(&format!(
-                "the program was ended after {} s; give it more with --timeout",
-                echo.timeout_seconds()
-            ));
-        }
-        ExecStatus::OutputLimit => {
-            say::line("the program was ended because it wrote more than --max-output");
-        }
-        ExecStatus::Cancelled if call.interruption() == Some(Interruption::DeadlinePassed) => {
-            say::line("the program was ended because --deadline passed");
-        }
-        ExecStatus::Cancelled => say::line("the program was ended"),
-        _ => say::line("the program ended what watched over it, so that its exit code is lost"),
-    }
-    if exit.out_of_memory {
-        say::line(
-            "a process of the program was killed for want of memory; give it more with --memory",
-        );
-    }
-}
-
-/// Removes the sandbox, whatever happened. Also says whether something is left.
-async fn remove(backend: &DockerBackend, key: &SandboxKey) -> bool {
-    let call = Call::with_timeout(CLEANUP);
-    let disposed = backend.dispose(&call, key, Which::All).await;
-    let closed = backend.close(&call).await;
-    let mut left = false;
-    for result in [disposed, closed] {
-        match result {
-            Ok(removed) => {
-                for failure in &removed.failures {
-                    left = true;
-                    say::line(&format!("not removed: {failure}"));
-                }
-            }
-            Err(error) => {
-                left = true;
-                say::error(&error);
-            }
+        Err(failure) => {
+            failure.say();
+            say::line("  no output has landed");
         }
     }
-    left
-}
-
-fn failed(args: &args::Run, error: &Error, call: &Call, interrupted: &Interrupted) -> u8 {
-    if args.json {
-        print(&report::error(error, Some(call)));
-    } else {
-        say::error(error);
-    }
-    if interrupted.is_set() {
-        exit::INTERRUPTED
-    } else {
-        exit::of_error(error)
-    }
-}
-
-fn usage(args: &args::Run, faults: &[String]) -> u8 {
-    if args.json {
-        print(&report::usage(faults));
-    } else {
-        for fault in faults {
-            say::line(fault);
-        }
-        say::line("`stockade run --help` lists the options");
-    }
-    exit::USAGE
-}
-
-fn failure(what: &str, error: std::io::Error) -> Error {
-    Error::new(stockade::ErrorKind::Internal, stockade::Operation::Exec)
-        .message(what)
-        .source(error)
-        .build()
-}
-
-/// One object on standard output.
-pub(crate) fn print(object: &serde_json::Value) {
-    use std::io::Write as _;
-    // Nobody is left to tell when standard output is closed.
-    let _ = writeln!(std::io::stdout().lock(), "{object:#}");
 }

@@ -8,21 +8,25 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Copies our standard input to the program until either ends. Input that
 /// the program does not read is nobody's fault.
-pub(crate) async fn feed(mut program: ProcessStdin) {
+///
+/// # Errors
+///
+/// When our own input cannot be read: half of it must not look like all.
+pub(crate) async fn feed(mut program: ProcessStdin) -> std::io::Result<()> {
     let mut input = tokio::io::stdin();
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        match input.read(&mut buffer).await {
-            Ok(0) | Err(_) => break,
-            Ok(count) => {
-                if program.write_all(&buffer[..count]).await.is_err() {
-                    return;
-                }
-            }
+        let count = input.read(&mut buffer).await?;
+        if count == 0 {
+            break;
+        }
+        if program.write_all(&buffer[..count]).await.is_err() {
+            return Ok(());
         }
     }
     // The end of input; a program that is gone does not need to hear it.
     let _ = program.shutdown().await;
+    Ok(())
 }
 
 /// Copies the program's output to our own streams, and counts the bytes that
@@ -30,7 +34,7 @@ pub(crate) async fn feed(mut program: ProcessStdin) {
 ///
 /// # Errors
 ///
-/// When nobody reads ours any more.
+/// When ours cannot be written, such as when nobody reads it any more.
 pub(crate) async fn pass_on(
     mut output: ProcessOutput,
     taken: Arc<AtomicU64>,

@@ -5,7 +5,10 @@
     reason = "these tests start the program itself"
 )]
 
+mod conformance;
 mod crash;
+mod files;
 mod interrupt;
+mod named;
 mod run;
 mod tool;

@@ -1,6 +1,7 @@
 //! Starts the program under test.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use stockade_tests::engine::{PYTHON, left_of, unique};
@@ -58,6 +59,27 @@ pub(crate) fn finish(command: &mut Command, input: &[u8]) -> Output {
     let output = child.wait_with_output().expect("the program ends");
     feeder.join().expect("the feeder ends");
     output
+}
+
+/// What a program said on standard error.
+pub(crate) fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Names in a folder of the host, sorted.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<String> = entries
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.sort();
+    names
 }
 
 /// The code of a program that was not killed.

@@ -1,0 +1,314 @@
+//! Sandboxes that stay: create, exec, cp, ls, rm.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use stockade_tests::engine::{PYTHON, docker};
+use tempfile::TempDir;
+
+use crate::tool::{Tool, code, finish, names, said};
+
+/// One user: an owner, a folder to work in, and a place for notes.
+struct User {
+    tool: Tool,
+    folder: TempDir,
+    notes: TempDir,
+}
+
+impl User {
+    fn new() -> Self {
+        Self {
+            tool: Tool::new(),
+            folder: tempfile::tempdir().expect("a folder"),
+            notes: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stockade"));
+        command
+            .args(words)
+            .env("STOCKADE_OWNER", &self.tool.owner)
+            .env("STOCKADE_IMAGE", PYTHON)
+            .env("XDG_STATE_HOME", self.notes.path())
+            .current_dir(self.folder.path());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        finish(&mut self.command(words), b"")
+    }
+
+    /// Runs what must succeed; its standard output.
+    #[track_caller]
+    fn done(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert_eq!(code(&output), 0, "{words:?}: {}", said(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs what must be refused with this code and these words.
+    #[track_caller]
+    fn refused(&self, words: &[&str], wanted: i32, told: &[&str]) {
+        let output = self.run(words);
+        assert_eq!(code(&output), wanted, "{words:?}: {}", said(&output));
+        for word in told {
+            assert!(
+                said(&output).contains(word),
+                "{words:?}: {word} is not in {}",
+                said(&output)
+            );
+        }
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        serde_json::from_str(&self.done(words)).expect("it is JSON")
+    }
+}
+
+#[test]
+fn a_sandbox_is_created_used_by_other_processes_and_removed() {
+    let user = User::new();
+    let made = user.json(&["create", "box", "--json"]);
+    user.done(&[
+        "exec",
+        "box",
+        "--env",
+        "WHO=me",
+        "--",
+        "sh",
+        "-c",
+        "echo $WHO > note",
+    ]);
+    assert_eq!(
+        user.done(&["exec", "box", "--no-stdin", "--", "cat", "note"]),
+        "me\n"
+    );
+    let report = user.json(&["exec", "box", "--json", "--shell", "exit 0"]);
+    assert_eq!(
+        report["sandbox"], made["id"],
+        "the same sandbox is found again"
+    );
+    user.refused(
+        &["create", "box"],
+        122,
+        &["there is a sandbox `box`", "stockade rm box"],
+    );
+    user.refused(
+        &["create", "box", "--memory", "2GiB"],
+        122,
+        &["there is a sandbox `box`"],
+    );
+    user.refused(
+        &["exec", "other", "--", "true"],
+        122,
+        &["`other`", "stockade create"],
+    );
+    user.refused(
+        &["exec", "a/b", "--", "true"],
+        64,
+        &["no name of a sandbox"],
+    );
+    assert_eq!(
+        code(&user.run(&["exec", "box", "--", "sh", "-c", "exit 9"])),
+        9
+    );
+    user.done(&["rm", "box"]);
+    user.done(&["rm", "box"]);
+    user.refused(&["exec", "box", "--", "true"], 122, &["stockade create"]);
+    user.tool.assert_clean();
+}
+
+#[test]
+fn a_sandbox_that_has_ended_is_told_and_never_made_anew() {
+    let user = User::new();
+    let made = user.json(&["create", "box", "--json"]);
+    docker(["rm", "-f", "-v", made["id"].as_str().expect("an id")]);
+    user.refused(&["exec", "box", "--", "true"], 122, &["has ended"]);
+    user.refused(&["cp", "box:x", "."], 122, &["has ended"]);
+    user.tool.assert_clean();
+    user.done(&["create", "box"]);
+    user.done(&["exec", "box", "--", "true"]);
+    user.done(&["rm", "box"]);
+    user.tool.assert_clean();
+}
+
+#[test]
+fn copies_go_both_ways_with_directories_patterns_and_standard_streams() {
+    for plane in ["tar", "guest"] {
+        let user = User::new();
+        fs::create_dir_all(user.path("src/sub")).expect("made");
+        fs::write(user.path("src/sub/a"), "a").expect("written");
+        fs::write(user.path("src/b.txt"), "b").expect("written");
+        fs::write(user.path("one"), "one").expect("written");
+        user.done(&["create", "box", "--plane", plane]);
+        let done = |words: &[&str]| user.done(&[words, &["--plane", plane]].concat());
+        done(&["cp", "src", "one", "box:"]);
+        done(&["cp", "src/.", "box:flat"]);
+        done(&["cp", "one", "box:in/renamed"]);
+        done(&["cp", "one", "box:in"]);
+        let mut fed = user.command(&["cp", "-", "box:fed", "--plane", plane]);
+        assert_eq!(code(&finish(&mut fed, &[7; 3_000_000])), 0);
+        let listed = user.done(&[
+            "exec",
+            "box",
+            "--shell",
+            "find . -type f | sort; wc -c < fed",
+        ]);
+        let wanted = "./fed\n./flat/b.txt\n./flat/sub/a\n./in/one\n./in/renamed\n./one\n./src/b.txt\n./src/sub/a\n3000000\n";
+        assert_eq!(listed, wanted);
+        done(&["cp", "box:src", "back"]);
+        done(&["cp", "box:flat", "box:in", "both/"]);
+        done(&["cp", "box:src/*.txt", "texts"]);
+        done(&["cp", "box:one", "again"]);
+        let out = user.run(&["cp", "box:fed", "-", "--plane", plane]);
+        assert!(out.stdout == [7; 3_000_000], "{}", said(&out));
+        assert_eq!(
+            fs::read_to_string(user.path("back/sub/a")).expect("there"),
+            "a"
+        );
+        assert_eq!(names(&user.path("both")), ["flat", "in"]);
+        assert_eq!(names(&user.path("texts")), ["b.txt"]);
+        assert_eq!(
+            fs::read_to_string(user.path("again")).expect("there"),
+            "one"
+        );
+        done(&["rm", "box"]);
+        user.tool.assert_clean();
+    }
+}
+
+#[test]
+fn what_a_copy_cannot_do_is_refused_by_name() {
+    let user = User::new();
+    fs::write(user.path("file"), "x").expect("written");
+    user.done(&["create", "box"]);
+    user.done(&[
+        "exec",
+        "box",
+        "--shell",
+        "mkfifo fifo; ln -s /etc out; mkdir dir; ln -s fifo link; truncate -s 1G huge",
+    ]);
+    let kept = |user: &User| fs::read_to_string(user.path("file")).expect("there");
+    user.done(&["cp", "file", "box:"]);
+    user.refused(&["cp", "box:file", "."], 122, &["exists", "--overwrite"]);
+    user.refused(&["cp", "box:none", "x"], 121, &["`none` is not there"]);
+    user.refused(
+        &["cp", "box:fifo", "box:link", "box:huge", "to/"],
+        121,
+        &["is a fifo", "is a link", "1073741824"],
+    );
+    user.refused(&["cp", "box:out/passwd", "x"], 121, &["link"]);
+    user.refused(
+        &["cp", "box:/etc/passwd", "x"],
+        64,
+        &["not below the work directory"],
+    );
+    user.refused(&["cp", "box:../x", "x"], 64, &["`..`"]);
+    user.refused(&["cp", "file", "box:out/x"], 122, &["link"]);
+    user.refused(&["cp", "file", "box:link"], 122, &["link"]);
+    user.refused(&["cp", "file", "box:file/x"], 122, &["no directory"]);
+    user.refused(&["cp", "a", "b"], 64, &["NAME:PATH"]);
+    user.refused(&["cp", "box:dir", "-"], 122, &["directory"]);
+    user.refused(&["cp", "-", "box:dir"], 64, &["no name"]);
+    assert_eq!(kept(&user), "x");
+    assert_eq!(
+        names(user.folder.path()),
+        ["file"],
+        "nothing half done is left"
+    );
+    user.done(&["rm", "box"]);
+    user.tool.assert_clean();
+}
+
+#[test]
+fn listing_and_removing_files_are_typed_and_bounded() {
+    let user = User::new();
+    user.done(&["create", "box"]);
+    user.done(&[
+        "exec",
+        "box",
+        "--shell",
+        "mkdir -p d/e; echo 12345 > d/f; ln -s /etc l; touch \"$(printf 'x\\033[2J')\"",
+    ]);
+    let listed = user.done(&["ls", "box"]);
+    assert!(
+        !listed.contains('\u{1b}') && listed.contains("x\\u{1b}[2J"),
+        "{listed}"
+    );
+    let listed = user.json(&["ls", "box:d", "-R", "--json"]);
+    let entries = listed["entries"].as_array().expect("a list");
+    assert_eq!(entries.len(), 2);
+    let file = entries
+        .iter()
+        .find(|entry| entry["name"] == "f")
+        .expect("it is listed");
+    assert_eq!((&file["kind"], &file["size"]), (&"file".into(), &6.into()));
+    assert!(user.done(&["ls", "box:d/f"]).contains(" 6 "));
+    assert!(user.done(&["ls", "box:l"]).starts_with('l'));
+    user.refused(&["ls", "box:none"], 122, &["no such file"]);
+    let cut = user.json(&["ls", "box", "--max-entries", "1", "--json"]);
+    assert_eq!(cut["truncated"], true);
+    user.refused(&["rm", "box:d"], 122, &["-r"]);
+    user.done(&["rm", "box:d", "-r"]);
+    user.done(&["rm", "box:d"]);
+    user.done(&["rm", "box:l"]);
+    user.refused(&["rm", "box:", "-r"], 122, &["work directory itself"]);
+    assert_eq!(user.done(&["exec", "box", "--shell", "ls | wc -l"]), "1\n");
+    user.done(&["rm", "box"]);
+    user.tool.assert_clean();
+}
+
+#[test]
+fn ctrl_c_ends_a_copy_and_says_what_became_of_it() {
+    let user = User::new();
+    user.done(&["create", "box"]);
+    let child = user
+        .command(&["cp", "-", "box:x"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    // Its standard input stays open, so that it waits for more until it hears.
+    await_note_lookup(&child);
+    let sent = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(sent.expect("kill starts").success());
+    let output = wait_holding_input(child);
+    assert_eq!(code(&output), 130, "{}", said(&output));
+    assert!(said(&output).contains("interrupted"), "{}", said(&output));
+    user.refused(&["ls", "box:x"], 122, &["no such file"]);
+    user.done(&["rm", "box"]);
+    user.tool.assert_clean();
+}
+
+/// Waits until the program listens for signals: its handler is installed.
+fn await_note_lookup(child: &std::process::Child) {
+    let status = format!("/proc/{}/status", child.id());
+    loop {
+        let text = fs::read_to_string(Path::new(&status)).expect("it runs");
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = u64::from_str_radix(caught.expect("a mask").trim(), 16).expect("hexadecimal");
+        // SIGINT is signal 2, SIGHUP, which is watched last, signal 1.
+        if caught & 0b11 == 0b11 {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// The end of a program whose standard input is not closed before.
+fn wait_holding_input(mut child: std::process::Child) -> Output {
+    let held = child.stdin.take();
+    let output = child.wait_with_output().expect("it ends");
+    drop(held);
+    output
+}
