@@ -8,9 +8,16 @@
 //!   by value. Nothing of the caller's environment or of docker's
 //!   configuration reaches a call afterwards, but what is needed to reach that
 //!   engine and to pull images.
-//! - One function starts a process. Every process leads a group of its own,
-//!   has both of its output streams drained within bounds, ends by a deadline
-//!   and is reaped; [`BindConfig::in_flight`] of them run at once.
+//! - [`Docker::hold`] pauses a container by a process of its own, the guard,
+//!   which thaws it however we end: released, dropped, killed, stopped, or
+//!   after the longest time. Copies of a [`Hold`] are tar streams ([`tar`])
+//!   that exist only within it, bounded in time and in memory.
+//! - [`Docker::events`] is a stream of what happens to a container, which is
+//!   live from the moment that it is there.
+//! - One place starts a process. Every process leads a group of its own, or is
+//!   a copy in its guard's; it has its output drained within bounds, ends by a
+//!   deadline and is reaped, and [`BindConfig::in_flight`] of them run at once.
+//!   A guard alone outlives us, and thaws without waiting for a place.
 //! - A failed call is a [`CallError`] with a [`CallErrorKind`]. Where the
 //!   engine can be asked whether something exists, it is asked; docker's
 //!   English is read in one table, where it is all there is.

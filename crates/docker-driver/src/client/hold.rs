@@ -153,8 +153,10 @@ impl Client {
             }
             (Some(_), _) => self.thaw_instead(container).await,
             (None, _) => {
-                if let Some(held) = watched.held {
-                    let _ = held.send(Err(lost_before(container)));
+                if let Some(held) = watched.held
+                    && let Err(Err(error)) = held.send(Err(lost_before(container)))
+                {
+                    self.keep(container, &error);
                 }
                 Ok(())
             }
@@ -162,11 +164,16 @@ impl Client {
         if let Err(Err(error)) = tell_over.send(answer)
             && !is_without_need(error.kind())
         {
-            self.record(FailedUndo {
-                undo: Undo::Unpause(container.into()),
-                why: error.to_string(),
-            });
+            self.keep(container, &error);
         }
+    }
+
+    /// Keeps for [`settle`](Self::settle) what nobody waits for any more.
+    fn keep(&self, container: &ContainerId, error: &CallError) {
+        self.record(FailedUndo {
+            undo: Undo::Unpause(container.into()),
+            why: error.to_string(),
+        });
     }
 
     /// Hears a guard out.

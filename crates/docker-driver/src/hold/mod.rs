@@ -59,8 +59,9 @@ impl HoldRequest {
         }
     }
 
-    /// Thaws it after this time at the latest, counted from when it is
-    /// paused. Whole seconds, rounded down; at least one.
+    /// Thaws it after this time, counted from when it is paused, if it is not
+    /// released before: the copies are ended then, and the thaw begins a
+    /// second later. Whole seconds, rounded down; at least one.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;

@@ -191,3 +191,47 @@ pub(crate) fn has_ended(pid: Pid) -> bool {
     // An error means that there is no such child any more.
     !matches!(waitid(WaitId::Pid(pid), look), Ok(None))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(group: Group) -> io::Result<Process> {
+        let program = Program {
+            path: "/bin/sh".into(),
+            environment: Vec::new(),
+        };
+        let start = Start {
+            program: &program,
+            words: &["-c".into(), "read _".into()],
+            environment: Vec::new(),
+            stdin: true,
+            group,
+            fate: Fate::Ends,
+        };
+        start.spawn()
+    }
+
+    #[tokio::test]
+    async fn a_process_joins_a_group_that_lives_and_none_that_has_gone() {
+        let mut leader = start(Group::Own).unwrap();
+        let group = Group::Of(leader.pid().unwrap());
+        let mut member = start(group).unwrap();
+        assert!(!member.has_ended());
+        member.signal(Signal::KILL);
+        member.wait().await.unwrap();
+        assert!(!leader.has_ended(), "a member is signalled alone");
+        leader.signal(Signal::KILL);
+        leader.wait().await.unwrap();
+        let error = start(group).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[tokio::test]
+    async fn a_leader_is_signalled_with_its_group() {
+        let leader = start(Group::Own).unwrap();
+        let mut member = start(Group::Of(leader.pid().unwrap())).unwrap();
+        drop(leader);
+        assert_eq!(member.wait().await.unwrap(), Exit::Signal(9));
+    }
+}

@@ -241,8 +241,8 @@ async fn events_are_open_once_a_copy_of_ours_is_seen_in_them() {
     // The first is not seen.
     let copy = Rule::on(&["cp"])
         .nth(2)
-        .out("root")
-        .step(Step::Mark("copied".into()));
+        .step(Step::Mark("copied".into()))
+        .out("root");
     let other = Rule::on(&["cp"]).out("root");
     let bench = Bench::new([events, copy, other]).await;
     let mut events = bench

@@ -10,6 +10,7 @@ mod copies;
 mod each_verb;
 mod environment;
 mod follow_ups;
+mod guard;
 mod holds;
 mod pulling;
 mod queue;
