@@ -162,7 +162,14 @@ async fn a_calls_own_sandbox_takes_its_disk_along_when_it_ends() {
     let sandbox = acquire(&host, &key, spec).await.unwrap();
     assert_eq!(host.left().len(), 2, "a container and its volume");
     stop(&sandbox);
-    host.finish().await;
+    // The engine says that it has ended before it removes it.
+    let gone = async {
+        while !host.left().is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let gone = tokio::time::timeout(Duration::from_secs(60), gone).await;
+    assert!(gone.is_ok(), "left behind: {:?}", host.left());
 }
 
 #[tokio::test]
@@ -213,6 +220,53 @@ async fn a_directory_that_the_guest_could_not_use_is_refused_before_anything_is_
         assert_eq!(refused.code(), code, "{image} {dir}: {refused}");
     }
     host.finish().await;
+}
+
+#[tokio::test]
+async fn a_directory_that_is_open_to_the_images_user_only_is_that_users_to_work_in() {
+    let image =
+        Committed::new("mkdir -m 700 /own && echo kept > /own/f && chown -R 12345:12345 /own");
+    let (host, key) = (Host::new().await, key());
+    let spec = |storage| conversation(&image.0, storage).work_dir("/own");
+    let refused = refusal(acquire(&host, &key, spec(Storage::Tmpfs)).await);
+    assert_eq!(refused.code(), "work_dir_hides_content", "{refused}");
+    let sandbox = acquire(&host, &key, spec(Storage::Root)).await.unwrap();
+    assert_eq!(
+        sh(&sandbox, "cat f; id -u; touch g && ls").await,
+        "kept\n12345\nf\ng\n"
+    );
+    dispose(host, &key).await;
+}
+
+/// An image of the Python image's content and what a shell line made of it,
+/// whose user is 12345.
+struct Committed(String);
+
+impl Committed {
+    fn new(line: &str) -> Self {
+        let name = unique("stockade-test-committed").to_lowercase();
+        docker_ok([
+            "run",
+            "--name",
+            &name,
+            "--network=none",
+            "--user=0",
+            PYTHON,
+            "/bin/sh",
+            "-c",
+            line,
+        ]);
+        let user = ["commit", "--change=USER 12345", &name, &name];
+        docker_ok(user);
+        docker_ok(["rm", &name]);
+        Self(name)
+    }
+}
+
+impl Drop for Committed {
+    fn drop(&mut self) {
+        docker(["rmi", "--force", &self.0]);
+    }
 }
 
 #[tokio::test]

@@ -362,7 +362,7 @@ pub enum PathKind {
     Absent,
     /// A directory without entries.
     EmptyDirectory,
-    /// A directory with entries.
+    /// A directory with entries, or one that may not be looked into.
     Directory,
     /// A regular file.
     File,

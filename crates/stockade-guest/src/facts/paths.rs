@@ -65,10 +65,14 @@ fn look(root: &Root, path: &[u8]) -> (PathKind, Option<Stat>) {
     (what, Some(stat))
 }
 
+/// One that is closed to this process, which has no capability, counts as one
+/// with entries: what it holds must not be hidden either.
 fn directory(found: BorrowedFd<'_>) -> PathKind {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(opened) = rustix::fs::openat(found, ".", flags, Mode::empty()) else {
-        return PathKind::Other;
+    let opened = match rustix::fs::openat(found, ".", flags, Mode::empty()) {
+        Ok(opened) => opened,
+        Err(Errno::ACCESS) => return PathKind::Directory,
+        Err(_) => return PathKind::Other,
     };
     let mut buffer = [MaybeUninit::uninit(); 4096];
     let mut entries = RawDir::new(&opened, &mut buffer);
