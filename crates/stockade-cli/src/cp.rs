@@ -40,8 +40,8 @@ async fn copied(args: &args::Cp, session: &Session) -> Result<u8, Failure> {
     match direction {
         Direction::In { sources, to, .. } => work.copy_in(&sources, &to).await,
         Direction::Out { sources, to, .. } => work.copy_out(&sources, &to).await,
-        Direction::FromInput { to, .. } => work.from_input(&to).await,
-        Direction::ToOutput { from, .. } => work.to_output(&from).await,
+        Direction::FromInput { to, .. } => work.copy_input(&to).await,
+        Direction::ToOutput { from, .. } => work.copy_to_output(&from).await,
     }
 }
 
@@ -79,7 +79,7 @@ impl Work<'_> {
         Ok(self.sent(sent))
     }
 
-    async fn from_input(&self, to: &[u8]) -> Result<u8, Failure> {
+    async fn copy_input(&self, to: &[u8]) -> Result<u8, Failure> {
         let place = self.guest(to)?;
         if to.ends_with(b"/") || self.is_directory(&place).await? {
             let fault = "standard input has no name; name a file in the sandbox";
@@ -119,7 +119,7 @@ impl Work<'_> {
         )
     }
 
-    async fn to_output(&self, from: &[u8]) -> Result<u8, Failure> {
+    async fn copy_to_output(&self, from: &[u8]) -> Result<u8, Failure> {
         if self.args.common.json {
             let fault = "--json: standard output is the file itself; leave one of them out";
             return Err(Failure::Usage(vec![fault.to_owned()]));

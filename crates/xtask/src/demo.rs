@@ -45,7 +45,9 @@ fn run([run, build]: [&str; 2], what: &[&str]) -> Result<()> {
     let building = cargo().arg(build).args(what).args(only_build);
     steps.run("build", || test::pass(&building))?;
     let mut program = cargo().args([run, "--quiet"]).args(what);
-    program = program.env("STOCKADE_DEMO_SCRATCH", SCRATCH);
+    program = program
+        .env("STOCKADE_DEMO_SCRATCH", SCRATCH)
+        .env("STOCKADE_DEMO_OUT", cache.subfolder("demo")?);
     for (name, value) in environment::variables(&cache, &engine)? {
         program = program.env(name, value);
     }

@@ -196,9 +196,8 @@ pub(crate) async fn select(
                 } else {
                     request
                 };
-                let matches = |name: &[u8]| matcher.is_match_candidate(&candidate(name));
                 selection
-                    .below(call, sandbox, output, request, Some(&matches))
+                    .below(call, sandbox, output, request, Some(matcher))
                     .await?;
             }
         }
@@ -254,7 +253,7 @@ impl Selection {
         sandbox: &Sandbox,
         output: &Output,
         request: ListRequest,
-        matches: Option<&(dyn Fn(&[u8]) -> bool + Sync)>,
+        pattern: Option<&GlobMatcher>,
     ) -> Result<(), Error> {
         let base = request.path().clone();
         let listing = match sandbox.list_dir(call, request).await {
@@ -264,19 +263,20 @@ impl Selection {
         if listing.truncated {
             let most = ListRequest::MOST_ENTRIES;
             self.missing.push(format!(
-                "`{}` holds more than {most} entries; name fewer of them",
+                "`{}` holds more than is listed at once ({most} entries, or fewer where it is very deep); name less of it",
                 output.asked
             ));
             return Ok(());
         }
-        if matches.is_none() && !base.is_work_dir() {
+        if pattern.is_none() && !base.is_work_dir() {
             self.directory(output.place(&base, Some(&GuestPath::work_dir())));
         }
         let mut found = false;
         for entry in &listing.entries {
             let is_file = entry.stat.kind == EntryKind::File;
-            if let Some(matches) = matches
-                && (!matches(&entry.name) || entry.stat.kind == EntryKind::Directory)
+            if let Some(pattern) = pattern
+                && (!pattern.is_match_candidate(&candidate(&entry.name))
+                    || entry.stat.kind == EntryKind::Directory)
             {
                 continue;
             }
@@ -292,7 +292,7 @@ impl Selection {
                     continue;
                 }
             };
-            let place = match matches {
+            let place = match pattern {
                 Some(_) => output.place_of_match(&base, &below),
                 None => output.place(&base, Some(&below)),
             };
@@ -304,7 +304,7 @@ impl Selection {
                     .push(format!("`{whole}` {}", not_brought(kind))),
             }
         }
-        if matches.is_some() && !found {
+        if pattern.is_some() && !found {
             self.missing
                 .push(format!("nothing matches `{}`", output.asked));
         }

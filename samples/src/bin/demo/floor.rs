@@ -41,6 +41,24 @@ impl Floor {
 
     /// `docker run -d`, and then `docker exec`, and then `docker rm -f`.
     pub(crate) fn container(&self, image: &str) -> Result<[Duration; 3], String> {
+        let created = self.start(image)?;
+        let executed = self.docker(&["exec", &self.name, "true"], &[]);
+        let removed = self.docker(&["rm", "-f", &self.name], &[]);
+        Ok([created, executed?.took, removed?.took])
+    }
+
+    /// `docker cp` of a file into a running container, and out of it again.
+    pub(crate) fn copies(&self, image: &str, file: &str) -> Result<[Duration; 2], String> {
+        self.start(image)?;
+        let place = format!("{}:/copied", self.name);
+        let copied_in = self.docker(&["cp", file, &place], &[]);
+        let copied_out = self.docker(&["cp", &place, "-"], &[]);
+        let removed = self.docker(&["rm", "-f", &self.name], &[]);
+        removed?;
+        Ok([copied_in?.took, copied_out?.took])
+    }
+
+    fn start(&self, image: &str) -> Result<Duration, String> {
         let run = [
             "run",
             "-d",
@@ -53,10 +71,7 @@ impl Floor {
             "sleep",
             "300",
         ];
-        let created = self.docker(&run, &[])?.took;
-        let executed = self.docker(&["exec", &self.name, "true"], &[]);
-        let removed = self.docker(&["rm", "-f", &self.name], &[]);
-        Ok([created, executed?.took, removed?.took])
+        Ok(self.docker(&run, &[])?.took)
     }
 
     /// `docker run --rm -i`, with standard input.

@@ -2,15 +2,18 @@
 //!
 //! Everything that it needs to know comes from variables that xtask sets:
 //! `STOCKADE_TEST_IMAGE_PYTHON` and `STOCKADE_DEMO_SCRATCH` name images,
-//! `STOCKADE_TEST_DATA` a file, and docker's own variables the engine.
+//! `STOCKADE_TEST_DATA` a file, `STOCKADE_DEMO_OUT` a folder for what comes
+//! out, and docker's own variables the engine.
 
 #![expect(clippy::print_stdout, reason = "showing is what a demo is for")]
 
+mod files;
 mod floor;
 mod steps;
 mod table;
 
 use std::error::Error;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,6 +30,7 @@ pub(crate) struct Stage {
     python: String,
     scratch: String,
     data: Vec<u8>,
+    out: PathBuf,
 }
 
 #[tokio::main]
@@ -60,11 +64,13 @@ async fn show() -> Result<(), Box<dyn Error>> {
         python: variable("STOCKADE_TEST_IMAGE_PYTHON")?,
         scratch: variable("STOCKADE_DEMO_SCRATCH")?,
         data: std::fs::read(variable("STOCKADE_TEST_DATA")?)?,
+        out: variable("STOCKADE_DEMO_OUT")?.into(),
     };
     let version = stage.floor.version()?;
     table.row("bind to the engine", bound.took, "docker version", version);
 
     steps::python_over_data(&call, &stage, &mut table).await?;
+    files::report_and_chart(&call, &stage, &mut table).await?;
     steps::from_scratch(&call, &stage, &mut table).await?;
     steps::timeout(&call, &stage, &mut table).await?;
     steps::nothing_left(&call, &stage).await?;

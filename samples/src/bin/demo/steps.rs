@@ -13,7 +13,7 @@ use stockade::{
 use crate::Stage;
 use crate::table::{Table, timed};
 
-type Shown = Result<(), Box<dyn Error>>;
+pub(crate) type Shown = Result<(), Box<dyn Error>>;
 
 /// The program that a model might have written; it goes in as an argument,
 /// and its data on standard input.
@@ -86,7 +86,7 @@ pub(crate) async fn python_over_data(call: &Call, stage: &Stage, table: &mut Tab
 /// An image that holds one program and nothing else: no shell, no libraries.
 pub(crate) async fn from_scratch(call: &Call, stage: &Stage, table: &mut Table) -> Shown {
     println!(
-        "\n2. A program in a FROM scratch image: no shell, no library, nothing but what the engine adds\n"
+        "\n3. A program in a FROM scratch image: no shell, no library, nothing but what the engine adds\n"
     );
     let spec = spec(&stage.scratch)?;
     let key = SandboxKey::new("demo", "scratch", "agent").with_call("1");
@@ -115,7 +115,7 @@ pub(crate) async fn from_scratch(call: &Call, stage: &Stage, table: &mut Table) 
 
 /// What a command that does not end leaves: its partial output, and nothing else.
 pub(crate) async fn timeout(call: &Call, stage: &Stage, table: &mut Table) -> Shown {
-    println!("\n3. A command that times out, with children that try to survive it\n");
+    println!("\n4. A command that times out, with children that try to survive it\n");
     let spec = spec(&stage.python)?;
     let key = SandboxKey::new("demo", "timeout", "agent").with_call("1");
     let sandbox = stage.backend.acquire(call, &key, &spec).await?;
@@ -159,18 +159,18 @@ pub(crate) async fn nothing_left(call: &Call, stage: &Stage) -> Shown {
     if !left.is_empty() {
         return Err(format!("left behind: {}", left.join(", ")).into());
     }
-    println!("\n4. Nothing is left: no container, no volume of a sandbox");
+    println!("\n5. Nothing is left: no container, no volume of a sandbox");
     Ok(())
 }
 
-fn spec(image: &str) -> Result<Arc<SandboxSpec>, Box<dyn Error>> {
+pub(crate) fn spec(image: &str) -> Result<Arc<SandboxSpec>, Box<dyn Error>> {
     Ok(SandboxSpec::builder("demo")
         .image(Image::reference(image))
         .isolation_scope(IsolationScope::Call)
         .build()?)
 }
 
-async fn dispose(call: &Call, stage: &Stage, key: &SandboxKey) -> Shown {
+pub(crate) async fn dispose(call: &Call, stage: &Stage, key: &SandboxKey) -> Shown {
     let removed = stage.backend.dispose(call, key, Which::All).await?;
     match removed.folded() {
         None => Ok(()),
@@ -178,7 +178,7 @@ async fn dispose(call: &Call, stage: &Stage, key: &SandboxKey) -> Shown {
     }
 }
 
-fn expect(outcome: &ExecOutcome, status: ExecStatus) -> Shown {
+pub(crate) fn expect(outcome: &ExecOutcome, status: ExecStatus) -> Shown {
     if outcome.status == status {
         return Ok(());
     }
