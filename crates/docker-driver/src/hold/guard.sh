@@ -62,12 +62,16 @@ if [ "$status" -le 128 ]; then
     sleep 1 3<&-
     kill -s QUIT 0
 fi
+result=1
 for rest in 0 1 2 4 no; do
     attempt unpause
     if is_thawed "$@"; then
         [ -z "$lock" ] || rm -f -- "$lock"
-        exit 0
+        result=0
+        break
     fi
     [ "$rest" = no ] || sleep "$rest" 3<&-
 done
-exit 1
+# Not every system reaps the dead children that it inherits.
+wait
+exit "$result"

@@ -98,6 +98,24 @@ impl HoldRequest {
 /// It was paused by a process of its own, the guard, which thaws it when this
 /// is released or dropped, when its time is over, or when this process ends,
 /// however it ends. The guard ends the copies of the hold before it thaws.
+///
+/// ```no_run
+/// use bytes::Bytes;
+/// use docker_driver::{Bounds, CallError, ContainerId, ContainerPath, Docker, HoldRequest};
+///
+/// # async fn example(
+/// #     docker: &Docker,
+/// #     id: ContainerId,
+/// #     directory: ContainerPath,
+/// #     archive: Bytes,
+/// # ) -> Result<(), CallError> {
+/// let hold = docker.hold(&Bounds::patient(), HoldRequest::new(id)).await?;
+/// let mut copy = hold.copy_in(&directory).await?;
+/// copy.write(archive).await?;
+/// copy.finish().await?;
+/// hold.release().await
+/// # }
+/// ```
 #[must_use = "dropping it thaws the container"]
 pub struct Hold {
     client: Client,

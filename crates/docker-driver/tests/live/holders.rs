@@ -116,7 +116,7 @@ async fn a_copy_whose_holder_is_stopped_past_its_time_is_ended_by_the_guard() {
         .events(&Bounds::patient(), &container)
         .await
         .unwrap();
-    let mut holder = Holder::of(&container, 1);
+    let mut holder = Holder::of(&container, 5);
     assert_eq!(holder.answer().await, "held");
     holder.order("begin").await;
     assert_eq!(holder.answer().await, "ok");
@@ -144,7 +144,7 @@ async fn a_copy_that_waits_for_a_stopped_holder_to_read_does_not_keep_the_contai
         .events(&Bounds::patient(), &container)
         .await
         .unwrap();
-    let mut holder = Holder::of(&container, 2);
+    let mut holder = Holder::of(&container, 5);
     assert_eq!(holder.answer().await, "held");
     holder.order("read").await;
     assert_eq!(holder.answer().await, "ok");

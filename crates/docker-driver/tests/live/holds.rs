@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use docker_driver::stand_in::until;
 use docker_driver::tar::{self, Decoder, Event, ModifiedAt, NewEntry, NewEntryKind};
 use docker_driver::{
     Bounds, CallError, CallErrorKind, ContainerEvent, ContainerId, ContainerPath, Hold,
@@ -246,12 +247,7 @@ async fn a_killed_guard_ends_the_hold_and_the_container_is_thawed_without_it() {
     let mut copy = hold.copy_in(&path("/tmp")).await.unwrap();
     let pid = Pid::from_raw(guard_of(&container)).unwrap();
     kill_process(pid, Kill::KILL).unwrap();
-    let stays = async {
-        while hold.is_in_force() {
-            tokio::task::yield_now().await;
-        }
-    };
-    stays.await;
+    until("the end of the hold", || !hold.is_in_force()).await;
     let error = copy.write(file(b"a", b"x")).await.unwrap_err();
     assert_eq!(error.kind(), CallErrorKind::HoldEnded);
     drop(copy);

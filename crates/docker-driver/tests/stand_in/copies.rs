@@ -22,7 +22,8 @@ async fn bench(copy: Rule) -> (Bench, Hold) {
         Rule::on(&["ps"]).exit(1),
     ];
     let bench = Bench::new(rules).await;
-    let request = HoldRequest::new(id()).no_progress(Duration::from_millis(300));
+    // None of these copies hangs.
+    let request = HoldRequest::new(id()).no_progress(Duration::from_secs(60));
     let hold = bench.docker.hold(&Bounds::patient(), request).await;
     (bench, hold.unwrap())
 }
@@ -107,19 +108,35 @@ async fn a_docker_that_ends_well_without_reading_all_has_not_copied() {
 
 #[tokio::test]
 async fn a_copy_without_progress_is_ended_with_its_words_and_the_guard_stays() {
-    let copy = Rule::on(&["cp"])
-        .step(Step::IgnoreTerm)
-        .err(HICCUPS)
-        .step(Step::Hang);
-    let (bench, hold) = bench(copy).await;
+    let hang = |nth: usize| {
+        Rule::on(&["cp"])
+            .nth(nth)
+            .err(HICCUPS)
+            .step(Step::Mark(format!("hangs {nth}")))
+            .step(Step::Hang)
+    };
+    let bench = Bench::new([
+        Rule::on(&["pause"]),
+        Rule::on(&["unpause"]),
+        hang(1),
+        hang(2),
+        hang(3),
+    ])
+    .await;
+    let request = HoldRequest::new(id()).no_progress(Duration::from_millis(100));
+    let hold = bench.docker.hold(&Bounds::patient(), request).await;
+    let hold = hold.unwrap();
     let mut copy = hold.copy_in(&path("/a")).await.unwrap();
+    bench.stand_in.reached("hangs 1").await;
     let error = copy.write(Bytes::from(vec![0; 1 << 20])).await.unwrap_err();
     assert_eq!(error.kind(), CallErrorKind::NoProgress);
     assert_eq!(error.detail(), HICCUPS);
     let copy = hold.copy_in(&path("/a")).await.unwrap();
+    bench.stand_in.reached("hangs 2").await;
     let error = copy.finish().await.unwrap_err();
     assert_eq!(error.kind(), CallErrorKind::NoProgress);
     let mut copy = hold.copy_out(&path("/a")).await.unwrap();
+    bench.stand_in.reached("hangs 3").await;
     let error = copy.next().await.unwrap_err();
     assert_eq!(error.kind(), CallErrorKind::NoProgress);
     assert_eq!(error.detail(), HICCUPS);
@@ -150,7 +167,7 @@ async fn the_guard_ends_copies_before_it_thaws() {
         Rule::on(&["cp"]).out("first").step(Step::Hang),
     ];
     let bench = Bench::new(rules).await;
-    let request = HoldRequest::new(id()).limit(Duration::from_secs(1));
+    let request = HoldRequest::new(id()).limit(Duration::from_secs(5));
     let hold = bench.docker.hold(&Bounds::patient(), request).await;
     let hold = hold.unwrap();
     let mut copy = hold.copy_out(&path("/a")).await.unwrap();
@@ -173,7 +190,7 @@ async fn what_was_read_when_the_hold_was_over_does_not_count() {
             .step(Step::WaitFor("go on".into())),
     ];
     let bench = Bench::new(rules).await;
-    let request = HoldRequest::new(id()).limit(Duration::from_secs(1));
+    let request = HoldRequest::new(id()).limit(Duration::from_secs(5));
     let hold = bench.docker.hold(&Bounds::patient(), request).await;
     let hold = hold.unwrap();
     let mut copy = hold.copy_out(&path("/a")).await.unwrap();
