@@ -12,14 +12,23 @@ use crate::subject::{At, Doing, GuestAction, Seen, Subject, SubjectError};
 /// A guest with `sh` and GNU coreutils (such as Debian's images), whose `/tmp`
 /// can be written.
 ///
-/// It can make fifos, but neither sockets nor devices, nor anything that is
-/// not its own: the probes that need those are skipped.
+/// It makes sockets only with `python3`, and neither devices nor anything that
+/// is not its own: the probes that need those are skipped.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct PosixSubject;
 
-/// The code by which a script says that there is nothing.
+/// The code by which a script says that there is nothing, or no tool for it.
 const NOTHING: i32 = 44;
+
+/// Makes a socket; in its directory, since its own path may be at most 107
+/// bytes. Linux: `sun_path`.
+const SOCKET: &str = "command -v python3 >/dev/null || exit 44; exec python3 -c '
+import os, socket, sys
+directory, name = os.path.split(os.fsencode(sys.argv[1]))
+os.chdir(directory)
+socket.socket(socket.AF_UNIX).bind(name)
+' \"$1\"";
 
 impl PosixSubject {
     /// It.
@@ -94,12 +103,16 @@ impl Subject for PosixSubject {
 
     fn plant_special<'a>(&'a self, at: &'a At, kind: EntryKind, path: &'a [u8]) -> Doing<'a, ()> {
         Box::pin(async move {
-            if kind != EntryKind::Fifo {
-                return Err(SubjectError::unsupported(format!(
-                    "it has no tool that makes a {kind}"
-                )));
+            let line = match kind {
+                EntryKind::Fifo => "mkfifo -- \"$1\"",
+                EntryKind::Socket => SOCKET,
+                _ => return Err(no_tool(kind)),
+            };
+            let outcome = at.exec(script(line, &[path])).await?;
+            if outcome.code() == Some(NOTHING) {
+                return Err(no_tool(kind));
             }
-            done(at, script("mkfifo -- \"$1\"", &[path])).await
+            succeeded(outcome).map(drop)
         })
     }
 
@@ -202,6 +215,11 @@ fn succeeded(outcome: ExecOutcome) -> Result<ExecOutcome, SubjectError> {
         outcome.status,
         outcome.stderr_text().trim()
     )))
+}
+
+fn no_tool(kind: EntryKind) -> SubjectError {
+    let kind = kind.as_str().replace('_', " ");
+    SubjectError::unsupported(format!("it has no tool that makes a {kind}"))
 }
 
 /// Reads what `stat -c '%f %s %Y'` printed: raw mode in hexadecimal, bytes,
