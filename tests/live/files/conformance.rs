@@ -3,16 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stockade::{Call, Capability};
+use stockade::{Call, Capability, IsolationScope, ResourceLimits};
 use stockade_conformance::Conformance;
 use stockade_docker::FilePlane;
 use stockade_tests::engine::Host;
 
 use super::roomy;
+use super::subject::WithRoot;
 
 async fn conforms(plane: FilePlane) {
     let host = Host::with(|config| config.file_plane(plane)).await;
+    // Small, so that filling it takes no time.
+    let mut limits = ResourceLimits::default();
+    limits.work_bytes = 48 * 1024 * 1024;
+    limits.work_inodes = 2048;
     let spec = roomy()
+        .limits(limits)
+        .isolation_scope(IsolationScope::Conversation)
         .requires([
             Capability::Exec,
             Capability::FilesIn,
@@ -21,9 +28,10 @@ async fn conforms(plane: FilePlane) {
             Capability::FilesDelete,
         ])
         .build()
-        .unwrap();
+        .expect("the spec is valid");
     let call = Call::with_timeout(Duration::from_secs(600));
-    let suite = Conformance::new(Arc::new(host.backend.clone()), spec);
+    let suite =
+        Conformance::new(Arc::new(host.backend.clone()), spec).subject(Arc::new(WithRoot::new()));
     let report = suite.run(&call).await;
     report.assert_green();
     assert!(report.is_complete(), "something was skipped:\n{report}");

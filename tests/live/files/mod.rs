@@ -7,6 +7,7 @@ mod holds;
 mod memory;
 mod several;
 mod space;
+mod subject;
 
 use std::time::Duration;
 

@@ -11,19 +11,56 @@ use stockade::{Error, FileRefusal, Operation, Result};
 use super::plan::Step;
 use super::{copy_failed, strange};
 
-/// Looks at every directory on the way, all at once, and answers which of
-/// those below the work directory are missing.
+/// Who the guest is. What the engine may do as root counts for nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rights {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+}
+
+/// Bits of a mode.
+pub(super) const READ: u32 = 4;
+pub(super) const WRITE: u32 = 2;
+pub(super) const SEARCH: u32 = 1;
+
+impl Rights {
+    /// Whether the guest may do all of this. It has no capabilities, whoever
+    /// it is, and no groups but its own.
+    pub(super) fn allow(self, entry: &Entry, bits: u32) -> bool {
+        let shift = if entry.uid == u64::from(self.uid) {
+            6
+        } else if entry.gid == u64::from(self.gid) {
+            3
+        } else {
+            0
+        };
+        (entry.mode >> shift) & bits == bits
+    }
+}
+
+/// Directories that were looked at.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Those below the work directory that are not there.
+    pub(super) missing: BTreeSet<GuestPath>,
+    /// Those below the work directory in which the guest may not write.
+    pub(super) closed: BTreeSet<GuestPath>,
+}
+
+/// Looks at every directory on the way, all at once.
 ///
 /// # Errors
 ///
-/// A link, or something that is no directory; the outermost counts.
+/// A link, something that is no directory, or a directory that the guest may
+/// not enter; the outermost counts.
 pub(super) async fn directories(
     hold: &Hold,
     operation: Operation,
+    rights: Rights,
     steps: &[Step],
-) -> Result<BTreeSet<GuestPath>> {
+) -> Result<Found> {
     let looks = steps.iter().map(|step| header(hold, operation, &step.path));
-    let mut missing = BTreeSet::new();
+    let mut directories = Found::default();
     // The outermost first: below a link, what the others say means nothing.
     for (step, found) in steps.iter().zip(join_all(looks).await) {
         let refuse = |why| {
@@ -31,10 +68,25 @@ pub(super) async fn directories(
             Err(Error::refused(operation, path.refused(why)))
         };
         let at = || String::from_utf8_lossy(&step.path).into_owned();
-        match (found?.map(|entry| entry.kind), &step.below) {
-            (Some(EntryKind::Directory), _) => {}
+        let found = found?;
+        match (found.as_ref().map(|entry| entry.kind), &step.below) {
+            (Some(EntryKind::Directory), below) => {
+                let allowed = |bits| {
+                    found
+                        .as_ref()
+                        .is_some_and(|entry| rights.allow(entry, bits))
+                };
+                if !allowed(SEARCH) {
+                    return refuse(FileRefusal::Denied);
+                }
+                if let Some(path) = below
+                    && !allowed(WRITE)
+                {
+                    directories.closed.insert(path.clone());
+                }
+            }
             (None, Some(path)) => {
-                missing.insert(path.clone());
+                directories.missing.insert(path.clone());
             }
             (Some(EntryKind::Symlink), None) => return refuse(FileRefusal::WorkDirLinked),
             (Some(EntryKind::Symlink), Some(_)) => {
@@ -43,7 +95,7 @@ pub(super) async fn directories(
             _ => return refuse(FileRefusal::ParentNotDirectory { at: at() }),
         }
     }
-    Ok(missing)
+    Ok(directories)
 }
 
 /// The header of what is at a path, without its content; nothing when there
@@ -82,4 +134,58 @@ pub(super) async fn header(
 /// A path as docker takes it; those of the contract all fit.
 pub(super) fn container_path(operation: Operation, path: &[u8]) -> Result<ContainerPath> {
     ContainerPath::from_bytes(path).map_err(|error| strange(operation, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use docker_driver::tar::{self, NewEntry, NewEntryKind};
+
+    use super::*;
+
+    /// An entry as an engine shows it.
+    fn entry(uid: u32, gid: u32, mode: u32) -> Entry {
+        let header = tar::encode_header(&NewEntry {
+            path: b"file".to_vec(),
+            kind: NewEntryKind::File,
+            size: 0,
+            mode,
+            uid,
+            gid,
+            modified: tar::ModifiedAt::default(),
+        });
+        let mut decoder = Decoder::new();
+        decoder.feed(header.unwrap());
+        match decoder.next() {
+            Ok(Some(Event::Entry(entry))) => entry,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_first_class_that_fits_decides_as_in_the_kernel() {
+        let guest = Rights { uid: 7, gid: 8 };
+        assert!(guest.allow(&entry(7, 0, 0o400), READ));
+        assert!(
+            !guest.allow(&entry(7, 8, 0o044), READ),
+            "the owner's own bits"
+        );
+        assert!(guest.allow(&entry(0, 8, 0o040), READ));
+        assert!(
+            !guest.allow(&entry(0, 8, 0o604), READ),
+            "the group's own bits"
+        );
+        assert!(guest.allow(&entry(0, 0, 0o004), READ));
+        assert!(
+            !guest.allow(&entry(0, 0, 0o600), READ),
+            "what is root's stays root's"
+        );
+        assert!(!guest.allow(&entry(0, 0, 0o005), READ | WRITE));
+    }
+
+    #[test]
+    fn a_guest_that_is_root_has_no_more_than_the_bits() {
+        let root = Rights { uid: 0, gid: 0 };
+        assert!(!root.allow(&entry(7, 7, 0o600), READ));
+        assert!(root.allow(&entry(0, 7, 0o400), READ));
+    }
 }

@@ -16,6 +16,16 @@ use docker_driver::{CallError, CallErrorKind};
 use stockade::{Error, ErrorKind, Operation, Phase};
 
 use crate::engine::lift_call;
+use crate::files::Files;
+use check::Rights;
+
+impl Files {
+    /// Who the guest is, as it was planned and verified.
+    fn rights(&self) -> Rights {
+        let (uid, gid) = self.session.owner();
+        Rights { uid, gid }
+    }
+}
 
 /// Whether the guest could not be asked, or was not let answer: what it would
 /// have said is a courtesy only.

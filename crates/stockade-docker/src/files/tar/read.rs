@@ -8,7 +8,7 @@ use docker_driver::{CallErrorKind, Hold};
 use stockade::files::{Download, EntryKind, FileStat, GuestPath, ReadFile, Spool};
 use stockade::{Call, Error, ErrorKind, FileRefusal, Operation, Phase, Result};
 
-use super::check;
+use super::check::{self, READ, SEARCH};
 use super::plan::{self, Copy, Step};
 use super::{copy_failed, says_nothing, strange};
 use crate::files::Files;
@@ -60,8 +60,6 @@ async fn plan(files: &Files, call: &Call, download: &Download) -> Result<Vec<Cop
     for (path, seen) in paths.iter().zip(look.seen) {
         match seen {
             Ok(stat) => sizes.push(readable(OPERATION, path, stat.as_ref())?),
-            // What the guest's user may not look at, the engine may.
-            Err(stockade_wire::files::FileFault::Denied) => sizes.push(0),
             Err(fault) => return Err(words::fault(OPERATION, path, 0, &fault)),
         }
     }
@@ -159,7 +157,9 @@ impl<'a> Reading<'a> {
             .collect();
         let mut steps: Vec<Step> = plan::above(&self.files.spec);
         steps.extend(plan::ancestors(work_dir, ways));
-        let absent = check::directories(self.hold, OPERATION, &steps).await?;
+        let rights = self.files.rights();
+        let found = check::directories(self.hold, OPERATION, rights, &steps).await?;
+        let absent = found.missing;
         let lost = self
             .download
             .files()
@@ -221,13 +221,8 @@ impl<'a> Reading<'a> {
                 Some(Event::Entry(entry)) => {
                     entries += 1;
                     bytes = bytes.saturating_add(entry.size);
-                    if entries == 1 && entry.kind != TarKind::Directory {
-                        return Err(Error::refused(
-                            OPERATION,
-                            self.download.files()[files[0]]
-                                .0
-                                .refused(not_a_parent(&entry, path)),
-                        ));
+                    if entries == 1 {
+                        self.check_directory(&entry, path, files)?;
                     }
                     if entries > most.entries || bytes > most.bytes {
                         return out.stop().await.map_err(failed);
@@ -256,6 +251,27 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// The header of a directory that is copied as a whole.
+    fn check_directory(&self, entry: &Entry, path: &GuestPath, files: &[usize]) -> Result<()> {
+        let why = match entry.kind {
+            TarKind::Directory if self.files.rights().allow(entry, SEARCH) => return Ok(()),
+            TarKind::Directory => FileRefusal::Denied,
+            TarKind::Symlink => FileRefusal::LinkedParent {
+                at: path.to_string(),
+            },
+            _ => FileRefusal::ParentNotDirectory {
+                at: path.to_string(),
+            },
+        };
+        let first = files
+            .first()
+            .map(|&number| &self.download.files()[number].0);
+        Err(Error::refused(
+            OPERATION,
+            first.unwrap_or(path).refused(why),
+        ))
+    }
+
     /// A file's header: what it is and how large decides before its body.
     fn begin(&mut self, number: usize, entry: &Entry) -> Result<()> {
         let (path, most) = &self.download.files()[number];
@@ -265,6 +281,9 @@ impl<'a> Reading<'a> {
             EntryKind::Directory => return refuse(FileRefusal::IsDirectory),
             EntryKind::Link => return refuse(FileRefusal::Link),
             kind => return refuse(FileRefusal::NotRegular { kind }),
+        }
+        if !self.files.rights().allow(entry, READ) {
+            return refuse(FileRefusal::Denied);
         }
         let size = entry.size;
         if size > *most {
@@ -297,14 +316,6 @@ fn child(path: &[u8]) -> Option<&[u8]> {
     let mut names = path.split(|&byte| byte == b'/');
     let (_, name, rest) = (names.next()?, names.next()?, names.next());
     (rest.is_none() && !name.is_empty()).then_some(name)
-}
-
-fn not_a_parent(entry: &Entry, path: &GuestPath) -> FileRefusal {
-    let at = path.to_string();
-    match entry.kind {
-        TarKind::Symlink => FileRefusal::LinkedParent { at },
-        _ => FileRefusal::ParentNotDirectory { at },
-    }
 }
 
 fn kind(kind: TarKind) -> EntryKind {

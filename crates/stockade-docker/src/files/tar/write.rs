@@ -10,7 +10,7 @@ use stockade::files::{Arrived, GuestPath, Upload, UploadEntry, UploadKind};
 use stockade::{Call, Error, ErrorKind, FileRefusal, Operation, Phase, Result};
 use stockade_wire::files::{FileKind, Item, Stat};
 
-use super::check;
+use super::check::{self, Found};
 use super::plan::{self, Step};
 use super::{copy_failed, says_nothing, strange};
 use crate::files::Files;
@@ -56,8 +56,6 @@ async fn courtesy(files: &Files, call: &Call, upload: &Upload) -> Result<()> {
         match seen {
             Ok(None) => {}
             Ok(Some(stat)) => in_the_way(entry, &stat)?,
-            // What the guest's user may not look at, the engine may.
-            Err(stockade_wire::files::FileFault::Denied) => {}
             Err(fault) => return Err(words::fault(OPERATION, &entry.path, 0, &fault)),
         }
     }
@@ -135,7 +133,10 @@ async fn copy(files: &Files, call: &Call, hold: &Hold, upload: &Upload) -> Resul
         .map(|path| plan::step(work_dir, path))
         .collect();
     steps.extend(below);
-    let missing = check::directories(hold, OPERATION, &steps).await?;
+    let rights = files.rights();
+    let found = check::directories(hold, OPERATION, rights, &steps).await?;
+    may_write(upload, &found)?;
+    let missing = found.missing;
     if let Some(why) = call.interruption() {
         return Err(Error::interrupted(OPERATION, why)
             .phase(Phase::Transfer)
@@ -159,6 +160,26 @@ async fn copy(files: &Files, call: &Call, hold: &Hold, upload: &Upload) -> Resul
             _ => Copied::Part(copy_failed(OPERATION, error)),
         },
     })
+}
+
+/// What is new, or replaced, changes the directory that it is in.
+fn may_write(upload: &Upload, found: &Found) -> Result<()> {
+    let written = upload.entries().iter().filter(|entry| {
+        // A directory that is there is left as it is.
+        !is_directory(entry) || found.missing.contains(&entry.path)
+    });
+    for entry in written {
+        let mut ways = entry.path.ancestors().collect::<Vec<_>>().into_iter().rev();
+        // The innermost directory that is there.
+        let inside = ways.find(|way| !found.missing.contains(way));
+        if inside.is_some_and(|directory| found.closed.contains(&directory)) {
+            return Err(Error::refused(
+                OPERATION,
+                entry.path.refused(FileRefusal::Denied),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn is_directory(entry: &UploadEntry) -> bool {
