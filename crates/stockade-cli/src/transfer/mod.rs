@@ -4,6 +4,8 @@
 mod batches;
 mod download;
 mod outputs;
+#[cfg(test)]
+mod tests;
 mod upload;
 
 pub(crate) use download::{Brought, bring};

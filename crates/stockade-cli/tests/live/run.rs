@@ -158,6 +158,62 @@ fn a_reader_that_goes_away_ends_the_program() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_never_success_and_no_broken_pipe() {
+    let tool = Tool::new();
+    for options in [&[][..], &["--json"]] {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("there is a full device");
+        let output = tool
+            .command(options, &["echo", "text"])
+            .stdin(Stdio::null())
+            .stdout(full)
+            .output()
+            .expect("the program ends");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(code(&output), 125, "{options:?}: {stderr}");
+        assert!(
+            stderr.contains("cannot be written"),
+            "{options:?}: {stderr}"
+        );
+    }
+    tool.assert_clean();
+}
+
+#[test]
+fn input_that_cannot_be_read_is_no_end_of_input() {
+    let tool = Tool::new();
+    let directory = std::fs::File::open("/").expect("it opens");
+    let output = tool
+        .command(&[], &["sh", "-c", "cat; sleep 60"])
+        .stdin(directory)
+        .output()
+        .expect("the program ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(code(&output), 125, "{stderr}");
+    assert!(stderr.contains("standard input cannot be read"), "{stderr}");
+    tool.assert_clean();
+}
+
+#[test]
+fn values_of_variables_are_bytes() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let tool = Tool::new();
+    let mut command = tool.command(&["--env", "RAW"], &["sh", "-c", "printf %s \"$RAW\""]);
+    command.env("RAW", std::ffi::OsStr::from_bytes(b"\xff="));
+    let output = finish(&mut command, b"");
+    assert_eq!(
+        code(&output),
+        0,
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(output.stdout, b"\xff=");
+    tool.assert_clean();
+}
+
+#[test]
 fn the_doctor_finds_this_engine_healthy_and_a_missing_one_not() {
     let doctor = |engine: Option<&str>| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stockade"));
