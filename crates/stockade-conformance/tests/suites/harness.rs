@@ -210,9 +210,13 @@ async fn a_run_that_is_dropped_disposes_of_everything() {
         assert!(ended.is_err(), "the run ended without a sandbox");
     }
     drop(run);
-    while backend.sandboxes() > 0 {
-        tokio::task::yield_now().await;
-    }
+    let disposed = async {
+        while backend.sandboxes() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let disposed = tokio::time::timeout(Duration::from_secs(30), disposed).await;
+    assert!(disposed.is_ok(), "{} are left", backend.sandboxes());
 }
 
 #[tokio::test]

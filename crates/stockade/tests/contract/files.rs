@@ -574,3 +574,18 @@ async fn files_of_a_sandbox_that_is_gone_are_lost() {
     lost(sandbox.reclaim(&call, "f").await.unwrap_err());
     assert!(backend.files(sandbox.id()).is_none());
 }
+
+#[tokio::test]
+async fn a_call_that_is_over_moves_nothing() {
+    let (sandbox, files) = limited(TransferLimits::CEILING).await;
+    files.write("f", &b"kept"[..]).unwrap();
+    let over = call();
+    over.cancel();
+    let ended = |error: Error| assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
+    ended(sandbox.write_file(&over, "f", "x").await.unwrap_err());
+    ended(sandbox.read_file(&over, "f").await.unwrap_err());
+    ended(sandbox.stat(&over, "f").await.unwrap_err());
+    ended(sandbox.remove(&over, "f", true).await.unwrap_err());
+    ended(sandbox.reclaim(&over, "f").await.unwrap_err());
+    assert_eq!(files.read("f").unwrap(), &b"kept"[..]);
+}
