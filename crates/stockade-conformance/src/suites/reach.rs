@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use stockade::Error;
 use stockade::exec::ExecBuilder;
+use stockade::{Error, Refusal};
 use tokio::time::Instant;
 
 use crate::probe::{Stop, Verdict, demand, probes, refused_as};
@@ -115,6 +115,9 @@ async fn a_reclaim_takes_nothing_beyond_the_guest(site: &Site) -> Verdict {
 const RACE: Duration = Duration::from_secs(6);
 const ROUNDS: u32 = 200;
 
+/// Rounds after which the link must have been met, if there is one.
+const ENOUGH: u32 = 50;
+
 /// Runs an operation again and again, while the guest makes `swapped` a
 /// directory and a link to the probe's directory outside, in turns.
 async fn race<T, F>(site: &Site, operation: impl Fn(u32) -> F) -> Verdict<Vec<T>>
@@ -131,17 +134,25 @@ where
     let began = Instant::now();
     let mut succeeded = Vec::new();
     let mut round = 0;
+    let mut met = false;
     while round < ROUNDS && began.elapsed() < RACE {
         match operation(round).await {
             Ok(answer) => succeeded.push(answer),
             // The guest may be in the way; it may not be followed.
-            Err(error) if error.refusal().is_some() => {}
+            Err(error) if error.refusal().is_some() => {
+                let code = error.refusal().map(Refusal::code);
+                met |= code == Some("file_linked_parent");
+            }
             Err(error) => return Err(error.into()),
         }
         round += 1;
         tokio::task::yield_now().await;
     }
     drop(guest);
+    demand!(
+        met || round < ENOUGH,
+        "in {round} rounds the guest's link was never refused: it was followed, or never there"
+    );
     Ok(succeeded)
 }
 
