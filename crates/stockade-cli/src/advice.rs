@@ -9,6 +9,9 @@ pub(crate) fn of(error: &Error) -> Option<String> {
         Refusal::File { why, .. } => of_file(why).map(str::to_owned),
         Refusal::FilePlane { .. } => Some("give --plane guest".to_owned()),
         Refusal::Drifted { fields } => Some(drifted(fields)),
+        Refusal::WorkDirHidesContent { .. } => {
+            Some("give another --work-dir, or --storage root --hardening as-image".to_owned())
+        }
         _ => None,
     }
 }
@@ -52,6 +55,7 @@ pub(crate) fn option_of(field: &str) -> Option<&'static str> {
         "limits.work_inodes" => "--work-files",
         "limits.tmp_bytes" => "--tmp-size",
         "storage" => "--storage",
+        "work_dir" => "--work-dir",
         "idle_limit" => "--idle-limit",
         "max_age" => "--max-age",
         "image" => "--image",
@@ -69,5 +73,75 @@ pub(crate) fn fault(fault: &stockade::Fault) -> String {
     match option_of(fault.field()) {
         Some(option) => format!("{option}: {fault}"),
         None => fault.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+    use stockade::Operation;
+
+    /// Every option that some command has.
+    fn options() -> Vec<String> {
+        let command = crate::args::Cli::command();
+        let commands = command.get_subcommands();
+        commands
+            .flat_map(|command| command.get_arguments().filter_map(clap::Arg::get_long))
+            .map(|long| format!("--{long}"))
+            .collect()
+    }
+
+    #[test]
+    fn advice_names_options_that_exist() {
+        let options = options();
+        let path = || stockade::GuestPath::work_dir();
+        let refusals = [
+            path().refused(FileRefusal::NoSpace),
+            path().refused(FileRefusal::NeedsRecursive),
+            path().refused(FileRefusal::MountHidden { mount: "/x".into() }),
+            Refusal::FilePlane { why: "x".into() },
+            Refusal::WorkDirHidesContent { path: "/x".into() },
+        ];
+        for refusal in refusals {
+            let advice = of(&Error::refused(Operation::WriteFiles, refusal)).unwrap();
+            let named = advice
+                .split([' ', ',', '(', ')', ';'])
+                .filter(|word| word.starts_with("--"));
+            for word in named {
+                assert!(
+                    options.iter().any(|option| option == word),
+                    "{word} in {advice}"
+                );
+            }
+        }
+        let fields = [
+            "limits.memory",
+            "limits.work_inodes",
+            "storage",
+            "work_dir",
+            "max_age",
+            "cwd",
+            "shell",
+        ];
+        for field in fields {
+            let option = option_of(field).unwrap();
+            assert!(options.iter().any(|known| known == option), "{option}");
+        }
+    }
+
+    #[test]
+    fn a_sandbox_of_another_build_is_told_apart_from_one_of_other_options() {
+        let told = |field: &str| {
+            let fields = vec![field.to_owned()];
+            of(&Error::refused(
+                Operation::Acquire,
+                Refusal::Drifted { fields },
+            ))
+            .unwrap()
+        };
+        assert!(told("runtime").contains("another version"));
+        assert!(told("image").contains("another image"));
+        assert!(told("limits").contains("stockade rm"));
     }
 }

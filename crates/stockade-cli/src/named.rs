@@ -274,7 +274,7 @@ mod tests {
 
     fn note(name: &str, owner: &str) -> Note {
         let recipe = serde_json::json!({
-            "image": "i", "digest": null, "platform": null, "hardening": "strict", "storage": "tmpfs",
+            "image": "i", "digest": null, "platform": null, "hardening": "strict", "storage": "tmpfs", "work_dir": "/work",
             "memory": 1 << 30, "milli_cpus": 1000, "pids": 256, "work_bytes": 1 << 28,
             "work_inodes": 65_536, "tmp_bytes": 1 << 26, "idle_limit_ms": 1000, "max_age_ms": 1000,
         });

@@ -1,5 +1,6 @@
 //! What stockade itself has to say.
 
+use std::borrow::Cow;
 use std::error::Error as _;
 use std::io::{self, Write as _};
 
@@ -10,9 +11,27 @@ const LISTED: usize = 20;
 
 /// One line on standard error, which starts with `stockade:` so that it can be
 /// told from what the program wrote.
+///
+/// Names in it may be the guest's: nothing in it moves a terminal's cursor.
 pub(crate) fn line(text: &str) {
     // Nobody is left to tell when standard error is closed.
-    let _ = writeln!(io::stderr().lock(), "stockade: {text}");
+    let _ = writeln!(io::stderr().lock(), "stockade: {}", tame(text));
+}
+
+/// The text with its control characters spelled out.
+pub(crate) fn tame(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut tamed = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if character.is_control() {
+            tamed.extend(character.escape_default());
+        } else {
+            tamed.push(character);
+        }
+    }
+    Cow::Owned(tamed)
 }
 
 /// A line for each, as far as a person reads.
@@ -73,4 +92,15 @@ pub(crate) fn text(text: &str) -> io::Result<()> {
         line(&format!("standard output cannot be written: {error}"));
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_stays_one_line_and_no_escape_sequence_gets_through() {
+        assert_eq!(tame("a `b` \u{e9}"), "a `b` \u{e9}");
+        assert_eq!(tame("a\n\u{1b}[2J\r"), "a\\n\\u{1b}[2J\\r");
+    }
 }

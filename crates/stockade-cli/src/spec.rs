@@ -18,6 +18,7 @@ pub(crate) struct Recipe {
     platform: Option<String>,
     hardening: HardeningName,
     storage: StorageName,
+    work_dir: String,
     memory: u64,
     milli_cpus: u64,
     pids: u64,
@@ -48,6 +49,7 @@ impl Recipe {
             platform: options.platform.clone(),
             hardening: options.hardening,
             storage: options.storage,
+            work_dir: options.work_dir.clone(),
             memory: options.memory.as_u64(),
             milli_cpus,
             pids: options.pids,
@@ -83,6 +85,7 @@ impl Recipe {
                 StorageName::Root => Storage::Root,
                 StorageName::Disk => Storage::Disk,
             })
+            .work_dir(&self.work_dir)
             .limits(self.limits())
             .idle_limit(Duration::from_millis(self.idle_limit_ms))
             .max_age(Duration::from_millis(self.max_age_ms))

@@ -9,7 +9,8 @@ use super::Engine;
 use crate::exit;
 
 const CP_EXAMPLES: &str = "\
-  Into the sandbox `analysis`:
+Examples, with a sandbox `analysis`:
+  Into it:
     stockade cp data.csv analysis:              as data.csv in its work directory
     stockade cp data.csv analysis:in/raw.csv    as exactly that
     stockade cp src data analysis:in/           as in/src and in/data
@@ -21,7 +22,7 @@ const CP_EXAMPLES: &str = "\
     stockade cp analysis:result.json - | jq .";
 
 #[derive(Debug, Args)]
-#[command(after_help = CP_EXAMPLES, after_long_help = format!("{CP_EXAMPLES}\n\n{}", exit::HELP))]
+#[command(override_usage = "stockade cp [OPTIONS] <SRC>... <DST>", after_help = CP_EXAMPLES, after_long_help = format!("{CP_EXAMPLES}\n\n{}", exit::HELP))]
 pub(crate) struct Cp {
     /// What to copy, and where to, last. `NAME:PATH` is in the sandbox NAME, anything else on the
     /// host (write `./a:b` for a file of the host whose name has a colon), and `-` is standard
@@ -31,7 +32,7 @@ pub(crate) struct Cp {
     /// a slash, takes the sources under their own names; anything else is exactly the place. In
     /// the sandbox, files are replaced; on the host only with --overwrite. PATH out of a sandbox
     /// may be a pattern, as in `stockade run --out`.
-    #[arg(required = true, num_args = 2.., value_name = "SRC... DST")]
+    #[arg(required = true, num_args = 2.., value_name = "PATH")]
     pub(crate) paths: Vec<OsString>,
     /// Does nothing: directories are always copied whole.
     #[arg(long, short = 'r', hide_short_help = true)]

@@ -15,7 +15,8 @@ pub(crate) struct Program {
     /// it off the command line.
     #[arg(long = "env", short = 'e', value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<OsString>,
-    /// Working directory of the program, absolute or below the sandbox's own (/work).
+    /// Working directory of the program, absolute or below the sandbox's work directory, which is
+    /// the default.
     #[arg(long, value_name = "PATH")]
     pub(crate) cwd: Option<OsString>,
     /// End the program with all its processes after this time.

@@ -37,6 +37,9 @@ pub(crate) struct SandboxOptions {
     /// Processes and threads, at least 8.
     #[arg(long, default_value_t = 256, value_name = "NUMBER")]
     pub(crate) pids: u64,
+    /// The work directory, in which programs start and files are kept.
+    #[arg(long, default_value = "/work", value_name = "PATH")]
+    pub(crate) work_dir: String,
     /// Size of the work directory; counts against the memory when it is kept there.
     #[arg(long, default_value = "256MiB", value_name = "SIZE")]
     pub(crate) work_size: ByteSize,
@@ -53,6 +56,7 @@ pub(crate) struct SandboxOptions {
 }
 
 const CREATE_EXAMPLES: &str = "\
+Example:
   A sandbox that stays, some work in it, and its end:
     stockade create analysis --image python:3.13-slim
     stockade cp data.csv plot.py analysis:

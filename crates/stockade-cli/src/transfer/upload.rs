@@ -7,6 +7,10 @@ use crate::failure::Failure;
 use crate::host::{Entry, Tree};
 use crate::meter::Meter;
 
+/// Most files of one batch, whatever more a sandbox allows: they are open at
+/// the same time, and some systems give a process 256 descriptors.
+const OPEN_AT_ONCE: u64 = 128;
+
 /// What was sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sent {
@@ -22,10 +26,11 @@ pub(crate) async fn send(
     tree: &Tree,
     meter: &Meter,
 ) -> Result<Sent, Failure> {
-    let limits = sandbox.spec().files_in();
+    let mut limits = *sandbox.spec().files_in();
+    limits.max_files = limits.max_files.min(OPEN_AT_ONCE);
     let sizes = tree.entries.iter().map(|entry| entry.size.unwrap_or(0));
     let mut sent = Sent::default();
-    for batch in batches(sizes, limits) {
+    for batch in batches(sizes, &limits) {
         let entries = &tree.entries[batch];
         let result = match write_requests(entries) {
             Ok(files) => sandbox
@@ -35,7 +40,13 @@ pub(crate) async fn send(
             Err(failure) => Err(failure),
         };
         if let Err(failure) = result {
-            return Err(failure.note(progress(sent, tree)));
+            return Err(match sent.files {
+                0 => failure,
+                files => failure.note(format!(
+                    "{files} of {} files had arrived whole in earlier batches",
+                    tree.files()
+                )),
+            });
         }
         let files = entries.iter().filter(|entry| entry.size.is_some()).count() as u64;
         let bytes: u64 = entries.iter().filter_map(|entry| entry.size).sum();
@@ -44,14 +55,6 @@ pub(crate) async fn send(
         meter.add(files, bytes);
     }
     Ok(sent)
-}
-
-/// What earlier batches have brought, for whoever hears of a failure.
-fn progress(sent: Sent, tree: &Tree) -> String {
-    match (sent.files, tree.files()) {
-        (0, _) => "no earlier batch had been sent".to_owned(),
-        (files, all) => format!("{files} of {all} files had arrived whole in earlier batches"),
-    }
 }
 
 fn write_requests(entries: &[Entry]) -> Result<Vec<FileWrite>, Failure> {

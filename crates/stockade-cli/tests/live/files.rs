@@ -276,3 +276,45 @@ fn files_that_cannot_fit_are_named_before_anything_moves() {
     assert!(said(&output).contains("--work-size"), "{}", said(&output));
     tool.assert_clean();
 }
+
+#[test]
+fn what_the_image_has_in_its_work_directory_comes_out_where_that_is_kept() {
+    let tool = Tool::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = std::env::var("STOCKADE_TEST_IMAGE_WORKDIR_CONTENT").expect("xtask sets it");
+    let started = |options: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_stockade"));
+        command.args(["run", "--image", &image, "--owner", &tool.owner]);
+        command.args(options).args(["--", "true"]);
+        finish(command.current_dir(folder.path()), b"")
+    };
+    let hidden = started(&["--out", "kept.txt"]);
+    assert_eq!(code(&hidden), 122, "{}", said(&hidden));
+    assert!(
+        said(&hidden).contains("--storage root"),
+        "{}",
+        said(&hidden)
+    );
+    let root = [
+        "--storage",
+        "root",
+        "--hardening",
+        "as-image",
+        "--out",
+        "kept.txt",
+    ];
+    let output = started(&root);
+    assert_eq!(code(&output), 0, "{}", said(&output));
+    assert_eq!(names(folder.path()), ["kept.txt"]);
+    let elsewhere = started(&[
+        "--work-dir",
+        "/elsewhere",
+        "--file",
+        "kept.txt",
+        "--out",
+        "kept.txt:copy",
+    ]);
+    assert_eq!(code(&elsewhere), 0, "{}", said(&elsewhere));
+    assert_eq!(names(folder.path()), ["copy", "kept.txt"]);
+    tool.assert_clean();
+}

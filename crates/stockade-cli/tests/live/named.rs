@@ -266,6 +266,33 @@ fn listing_and_removing_files_are_typed_and_bounded() {
 }
 
 #[test]
+fn processes_copy_and_run_in_one_sandbox_at_the_same_time() {
+    let user = User::new();
+    fs::write(user.path("file"), vec![1; 100_000]).expect("written");
+    user.done(&["create", "box"]);
+    let start = |words: &[&str]| {
+        let mut command = user.command(words);
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(Stdio::piped()).spawn().expect("it starts")
+    };
+    let mut running = Vec::new();
+    for at in 0..4 {
+        running.push(start(&["cp", "file", &format!("box:copy{at}")]));
+        running.push(start(&["exec", "box", "--", "sh", "-c", "sleep 0.2; true"]));
+    }
+    for child in running {
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(code(&output), 0, "{}", said(&output));
+    }
+    assert_eq!(
+        user.done(&["exec", "box", "--shell", "cat copy* | wc -c"]),
+        "400000\n"
+    );
+    user.done(&["rm", "box"]);
+    user.tool.assert_clean();
+}
+
+#[test]
 fn ctrl_c_ends_a_copy_and_says_what_became_of_it() {
     let user = User::new();
     user.done(&["create", "box"]);
