@@ -155,6 +155,17 @@ impl Upload {
 }
 
 impl UploadEntry {
+    /// An entry of these parts.
+    #[must_use]
+    pub const fn new(path: GuestPath, kind: UploadKind, mode: u32, modified: SystemTime) -> Self {
+        Self {
+            path,
+            kind,
+            mode,
+            modified,
+        }
+    }
+
     /// Bytes of a file; 0 of a directory.
     #[must_use]
     pub fn len(&self) -> u64 {

@@ -81,6 +81,9 @@ pub struct Arrived {
     pub whole: Vec<GuestPath>,
     /// Are there in part, and could not be removed.
     pub partial: Vec<GuestPath>,
+    /// Were there before and are gone: there was no room for what was to
+    /// replace them.
+    pub lost: Vec<GuestPath>,
     /// May be there, whole or in part.
     pub unknown: Vec<GuestPath>,
 }
@@ -180,7 +183,9 @@ impl Arrived {
     /// Whether nothing has.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        self.whole.is_empty() && self.partial.is_empty() && self.unknown.is_empty()
+        [&self.whole, &self.partial, &self.lost, &self.unknown]
+            .iter()
+            .all(|paths| paths.is_empty())
     }
 }
 
@@ -194,6 +199,7 @@ impl fmt::Display for Arrived {
         let groups = [
             ("arrived whole", &self.whole),
             ("left in part", &self.partial),
+            ("gone that were there", &self.lost),
             ("of unknown state", &self.unknown),
         ];
         let texts = groups.into_iter().filter(|(_, paths)| !paths.is_empty());

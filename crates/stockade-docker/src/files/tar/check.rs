@@ -36,6 +36,11 @@ impl Rights {
         };
         (entry.mode >> shift) & bits == bits
     }
+
+    /// Whether it is the guest's own.
+    pub(super) fn owns(self, entry: &Entry) -> bool {
+        entry.uid == u64::from(self.uid)
+    }
 }
 
 /// Directories that were looked at.
@@ -43,9 +48,15 @@ impl Rights {
 pub(super) struct Found {
     /// Those below the work directory that are not there.
     pub(super) missing: BTreeSet<GuestPath>,
-    /// Those below the work directory in which the guest may not write.
+    /// Those at or below the work directory in which the guest may not write.
     pub(super) closed: BTreeSet<GuestPath>,
+    /// Those in which the guest may replace only what is its own.
+    pub(super) sticky: BTreeSet<GuestPath>,
 }
+
+/// In a directory that is not its own, a user may move or remove only what is
+/// (inode(7), the sticky bit).
+const STICKY: u32 = 0o1000;
 
 /// Looks at every directory on the way, all at once.
 ///
@@ -79,17 +90,23 @@ pub(super) async fn directories(
                 if !allowed(SEARCH) {
                     return refuse(FileRefusal::Denied);
                 }
-                if let Some(path) = below
-                    && !allowed(WRITE)
-                {
+                let Some(path) = below else { continue };
+                if !allowed(WRITE) {
                     directories.closed.insert(path.clone());
                 }
+                if found.is_some_and(|entry| entry.mode & STICKY != 0 && !rights.owns(&entry)) {
+                    directories.sticky.insert(path.clone());
+                }
             }
-            (None, Some(path)) => {
+            (Some(EntryKind::Symlink), below)
+                if below.as_ref().is_none_or(GuestPath::is_work_dir) =>
+            {
+                return refuse(FileRefusal::WorkDirLinked);
+            }
+            (None, Some(path)) if !path.is_work_dir() => {
                 directories.missing.insert(path.clone());
             }
-            (Some(EntryKind::Symlink), None) => return refuse(FileRefusal::WorkDirLinked),
-            (Some(EntryKind::Symlink), Some(_)) => {
+            (Some(EntryKind::Symlink), _) => {
                 return refuse(FileRefusal::LinkedParent { at: at() });
             }
             _ => return refuse(FileRefusal::ParentNotDirectory { at: at() }),

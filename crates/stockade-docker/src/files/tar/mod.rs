@@ -4,6 +4,7 @@
 //! change it; what the guest says before is a courtesy to the caller, and
 //! helps to plan.
 
+mod aftermath;
 mod check;
 mod plan;
 mod read;

@@ -14,7 +14,7 @@ use crate::files::look::Held;
 pub(super) struct Step {
     /// Where, as an absolute path of the sandbox.
     pub(super) path: Vec<u8>,
-    /// Which; nothing for the work directory and what is above it.
+    /// Which; nothing for what is above the work directory.
     pub(super) below: Option<GuestPath>,
 }
 
@@ -51,16 +51,17 @@ pub(super) fn above(spec: &SandboxSpec) -> Vec<Step> {
     }
     let work_dir = spec.work_dir().as_str();
     let ends = work_dir.match_indices('/').skip(1).map(|(end, _)| end);
-    let mut paths: Vec<&str> = ends.map(|end| &work_dir[..end]).collect();
-    // A mount point itself cannot be moved or removed.
+    let mut steps: Vec<Step> = ends
+        .map(|end| Step {
+            path: work_dir.as_bytes()[..end].to_vec(),
+            below: None,
+        })
+        .collect();
+    // A mount point itself cannot be moved or removed, and is the guest's.
     if spec.storage() == Storage::Root {
-        paths.push(work_dir);
+        steps.push(step(spec.work_dir(), GuestPath::work_dir()));
     }
-    let steps = paths.into_iter().map(|path| Step {
-        path: path.as_bytes().to_vec(),
-        below: None,
-    });
-    steps.collect()
+    steps
 }
 
 /// Every distinct directory on the way to one of the paths, outermost first.

@@ -1,20 +1,21 @@
 //! Writing: one tar stream into the work directory of a held sandbox.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
 use docker_driver::tar::{self, ModifiedAt, NewEntry, NewEntryKind};
 use docker_driver::{CallErrorKind, Hold, TarIn};
 use stockade::files::{Arrived, GuestPath, Upload, UploadEntry, UploadKind};
 use stockade::{Call, Error, ErrorKind, FileRefusal, Operation, Phase, Result};
-use stockade_wire::files::{FileKind, Item, Stat};
+use stockade_wire::files::{FileKind, Stat};
 
+use super::aftermath::aftermath;
 use super::check::{self, Found};
 use super::plan::{self, Step};
 use super::{copy_failed, says_nothing, strange};
 use crate::files::Files;
-use crate::files::look::{self, look};
+use crate::files::look::look;
 use crate::files::words;
 use crate::hold::Held;
 
@@ -23,15 +24,12 @@ const OPERATION: Operation = Operation::WriteFiles;
 /// Bytes that are sent at a time.
 const PIECE: usize = 256 * 1024;
 
-/// How long finding out what arrived may take when the call is over.
-const AFTERMATH: Duration = Duration::from_secs(20);
-
 /// Writes a batch.
 pub(in crate::files) async fn write(files: &Files, call: &Call, upload: Upload) -> Result<()> {
-    courtesy(files, call, &upload).await?;
+    let before = courtesy(files, call, &upload).await?;
     // From the pause on it runs to its end, whoever waits.
     let (files, call) = (files.clone(), call.clone());
-    let written = tokio::spawn(async move { held(&files, &call, &upload).await });
+    let written = tokio::spawn(async move { held(&files, &call, &upload, before).await });
     written.await.unwrap_or_else(|error| {
         Err(Error::new(ErrorKind::Internal, OPERATION)
             .message("the task that wrote files ended")
@@ -41,25 +39,27 @@ pub(in crate::files) async fn write(files: &Files, call: &Call, upload: Upload) 
 }
 
 /// Refuses what the guest itself says to be in the way, before anything is
-/// paused. A guest that cannot be asked says nothing.
-async fn courtesy(files: &Files, call: &Call, upload: &Upload) -> Result<()> {
+/// paused; what was there already otherwise. A guest that cannot be asked says
+/// nothing.
+async fn courtesy(files: &Files, call: &Call, upload: &Upload) -> Result<Vec<Option<Stat>>> {
     let paths = || upload.entries().iter().map(|entry| &entry.path);
     let mounts = files.mounts(call).await?;
     plan::check_mounts(files.spec.work_dir(), &mounts, paths())
         .map_err(|refusal| Error::refused(OPERATION, refusal))?;
     let seen = match look(files, call, OPERATION, paths(), []).await {
         Ok(look) => look.seen,
-        Err(error) if says_nothing(&error) => return Ok(()),
+        Err(error) if says_nothing(&error) => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
+    let mut before = Vec::with_capacity(seen.len());
     for (entry, seen) in upload.entries().iter().zip(seen) {
-        match seen {
-            Ok(None) => {}
-            Ok(Some(stat)) => in_the_way(entry, &stat)?,
-            Err(fault) => return Err(words::fault(OPERATION, &entry.path, 0, &fault)),
+        let seen = seen.map_err(|fault| words::fault(OPERATION, &entry.path, 0, &fault))?;
+        if let Some(stat) = &seen {
+            in_the_way(entry, stat)?;
         }
+        before.push(seen);
     }
-    Ok(())
+    Ok(before)
 }
 
 /// A file replaces a file, and a directory may be there already.
@@ -89,7 +89,12 @@ enum Copied {
     Open(Error),
 }
 
-async fn held(files: &Files, call: &Call, upload: &Upload) -> Result<()> {
+async fn held(
+    files: &Files,
+    call: &Call,
+    upload: &Upload,
+    before: Vec<Option<Stat>>,
+) -> Result<()> {
     let session = &files.session;
     let held = Held::begin(session.engine(), call, OPERATION, session.id()).await?;
     let copied = match copy(files, call, held.hold(), upload).await {
@@ -112,7 +117,7 @@ async fn held(files: &Files, call: &Call, upload: &Upload) -> Result<()> {
     match copied {
         Copied::Whole => Ok(()),
         Copied::Refused(error) | Copied::Open(error) => Err(error),
-        Copied::Part(error) => Err(aftermath(files, upload, error).await),
+        Copied::Part(error) => Err(aftermath(files, upload, before, error).await),
     }
 }
 
@@ -136,6 +141,7 @@ async fn copy(files: &Files, call: &Call, hold: &Hold, upload: &Upload) -> Resul
     let rights = files.rights();
     let found = check::directories(hold, OPERATION, rights, &steps).await?;
     may_write(upload, &found)?;
+    may_replace(files, hold, upload, &found).await?;
     let missing = found.missing;
     if let Some(why) = call.interruption() {
         return Err(Error::interrupted(OPERATION, why)
@@ -172,7 +178,26 @@ fn may_write(upload: &Upload, found: &Found) -> Result<()> {
         let mut ways = entry.path.ancestors().collect::<Vec<_>>().into_iter().rev();
         // The innermost directory that is there.
         let inside = ways.find(|way| !found.missing.contains(way));
-        if inside.is_some_and(|directory| found.closed.contains(&directory)) {
+        if found.closed.contains(&inside.unwrap_or_default()) {
+            return Err(Error::refused(
+                OPERATION,
+                entry.path.refused(FileRefusal::Denied),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// In a sticky directory that is not the guest's, what is replaced must be.
+async fn may_replace(files: &Files, hold: &Hold, upload: &Upload, found: &Found) -> Result<()> {
+    let (work_dir, rights) = (files.spec.work_dir(), files.rights());
+    for entry in upload.entries().iter().filter(|entry| !is_directory(entry)) {
+        let directory = entry.path.parent().unwrap_or_default();
+        if !found.sticky.contains(&directory) {
+            continue;
+        }
+        let there = check::header(hold, OPERATION, &entry.path.absolute(work_dir)).await?;
+        if there.is_some_and(|there| !rights.owns(&there)) {
             return Err(Error::refused(
                 OPERATION,
                 entry.path.refused(FileRefusal::Denied),
@@ -278,66 +303,4 @@ fn header(
         },
     };
     tar::encode_header(&entry).map_err(|error| strange(OPERATION, error))
-}
-
-/// Finds out what arrived of a copy that failed in the middle, and removes
-/// what is there in part.
-async fn aftermath(files: &Files, upload: &Upload, error: Error) -> Error {
-    let call = Call::with_timeout(AFTERMATH);
-    let entries: Vec<&UploadEntry> = upload.entries().iter().collect();
-    let paths = entries.iter().map(|entry| &entry.path);
-    let Ok(look) = look(files, &call, OPERATION, paths, []).await else {
-        let mut arrived = Arrived::default();
-        arrived.unknown = entries.iter().map(|entry| entry.path.clone()).collect();
-        return error.reopen().arrived(arrived).build();
-    };
-    let (uid, _) = files.session.owner();
-    let mut arrived = Arrived::default();
-    let mut stopped_at = None;
-    for (entry, seen) in entries.iter().zip(look.seen) {
-        let Ok(Some(stat)) = seen else {
-            stopped_at.get_or_insert(&entry.path);
-            continue;
-        };
-        if is_whole(entry, &stat, uid) {
-            arrived.whole.push(entry.path.clone());
-            continue;
-        }
-        stopped_at.get_or_insert(&entry.path);
-        // A file that was there before and is as it was is none of ours.
-        if stat.uid == uid {
-            continue;
-        }
-        let item = Item::Remove {
-            path: words::text(&entry.path),
-            recursive: false,
-        };
-        let removed = look::change(files, &call, OPERATION, &entry.path, item).await;
-        if removed.is_err() {
-            arrived.partial.push(entry.path.clone());
-        }
-    }
-    let full = error.kind() == ErrorKind::LimitExceeded;
-    match stopped_at.filter(|_| full) {
-        Some(path) => Error::refused(OPERATION, path.refused(FileRefusal::NoSpace))
-            .reopen()
-            .arrived(arrived)
-            .source(error)
-            .build(),
-        None => error.reopen().arrived(arrived).build(),
-    }
-}
-
-/// Whether an entry is there as it was sent. The engine gives a file its owner
-/// and its time last, so one that has both is whole.
-fn is_whole(entry: &UploadEntry, stat: &Stat, uid: u32) -> bool {
-    match &entry.kind {
-        UploadKind::Directory => stat.kind == FileKind::Directory,
-        UploadKind::File(content) => {
-            stat.kind == FileKind::File
-                && stat.size == Some(content.len())
-                && stat.uid == uid
-                && stat.modified.seconds == words::time(entry.modified).seconds
-        }
-    }
 }
