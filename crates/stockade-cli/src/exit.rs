@@ -20,7 +20,7 @@ pub(crate) const FAILED: u8 = 125;
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 /// The program does not exist.
 pub(crate) const NOT_FOUND: u8 = 127;
-/// What was asked for is refused; nothing was started.
+/// What was asked for is refused, or does not exist, or does not fit.
 pub(crate) const REFUSED: u8 = 122;
 /// The arguments were not understood (as in sysexits.h).
 pub(crate) const USAGE: u8 = 64;
@@ -37,7 +37,8 @@ Exit codes:
   64      the arguments were not understood
   121     the program succeeded, and something of --out is missing or could not
           land; of cp: something was not copied
-  122     refused: what was asked for cannot be enforced or does not exist
+  122     refused: what was asked for cannot be enforced, does not exist or
+          does not fit
   123     the program wrote more than --max-output
   124     the program ran longer than --timeout
   125     stockade or the engine failed, or --deadline passed
@@ -70,10 +71,8 @@ pub(crate) fn of_status(status: &ExecStatus) -> u8 {
 pub(crate) fn of_error(error: &stockade::Error) -> u8 {
     match error.kind() {
         ErrorKind::Refused | ErrorKind::NotFound => REFUSED,
-        // A file over a limit is refused; a limit that was hit is a failure.
-        ErrorKind::LimitExceeded if error.arrived().is_none() && error.refusal().is_some() => {
-            REFUSED
-        }
+        // Files that do not fit; other limits are failures.
+        ErrorKind::LimitExceeded if error.refusal().is_some() => REFUSED,
         ErrorKind::InvalidRequest => USAGE,
         ErrorKind::Cancelled => INTERRUPTED,
         _ => FAILED,

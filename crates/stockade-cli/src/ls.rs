@@ -38,6 +38,7 @@ async fn listed(args: &args::Ls, session: &Session) -> Result<u8, Failure> {
             "path": report::text(path.as_bytes()),
             "entries": entries,
             "truncated": listing.truncated,
+            "closed": listing.closed.iter().map(|name| report::text(name)).collect::<Vec<_>>(),
         });
         say::object(&report::versioned(object))
     } else {
@@ -47,6 +48,12 @@ async fn listed(args: &args::Ls, session: &Session) -> Result<u8, Failure> {
         say::line(&format!(
             "there are more than {} entries; raise --max-entries, or name a directory below",
             args.max_entries
+        ));
+    }
+    if !listing.closed.is_empty() && !args.common.json {
+        say::line(&format!(
+            "{} directories may not be looked into by the sandbox's user",
+            listing.closed.len()
         ));
     }
     Ok(if said.is_ok() { 0 } else { exit::FAILED })

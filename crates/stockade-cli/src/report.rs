@@ -125,6 +125,7 @@ fn arrived(arrived: &Arrived) -> Value {
     json!({
         "whole": names(&arrived.whole),
         "partial": names(&arrived.partial),
+        "lost": names(&arrived.lost),
         "unknown": names(&arrived.unknown),
     })
 }

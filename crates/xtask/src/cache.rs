@@ -8,6 +8,8 @@
 //! images/       root file systems of guest images, one archive per recipe
 //! data/         the public data set that the demo reads
 //! logs/         what the programs that xtask ran have printed
+//! scratch/      what the image that holds one program is made of
+//! demo/         the report and the chart that the demo brought back
 //! ```
 
 use std::ffi::OsString;
@@ -19,7 +21,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use crate::progress::say;
 
 /// The folders that the cache consists of.
-const FOLDERS: [&str; 5] = ["engine", "images", "data", "logs", "scratch"];
+const FOLDERS: [&str; 6] = ["engine", "images", "data", "logs", "scratch", "demo"];
 
 /// The cache folder.
 #[derive(Clone, Debug)]

@@ -12,6 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Timespec, Timestamps};
@@ -198,12 +199,14 @@ fn check(landings: &[Landing], overwrite: bool) -> Result<(), Vec<String>> {
 #[derive(Default)]
 struct Staged {
     files: Vec<StagedFile>,
-    made: Vec<(OwnedFd, OsString)>,
+    made: Vec<(Arc<OwnedFd>, OsString)>,
     made_folders: BTreeSet<PathBuf>,
+    /// Directories that are open, each once: descriptors are few.
+    open: BTreeMap<PathBuf, Arc<OwnedFd>>,
 }
 
 struct StagedFile {
-    directory: OwnedFd,
+    directory: Arc<OwnedFd>,
     /// The name that it has, while it must be removed when something fails.
     temporary: OsString,
     name: OsString,
@@ -228,7 +231,7 @@ impl Staged {
         let mode = Mode::from_raw_mode(landing.mode & 0o777 | 0o600);
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&directory, &temporary, flags, mode)?;
+        let file = openat(&*directory, &temporary, flags, mode)?;
         let file = File::from(file);
         let handle = file.try_clone()?;
         self.files.push(StagedFile {
@@ -254,21 +257,37 @@ impl Staged {
     }
 
     /// Opens a directory below a folder of the user's, and makes what is missing.
-    fn directory(&mut self, folder: &Path, names: &[OsString]) -> io::Result<OwnedFd> {
+    fn directory(&mut self, folder: &Path, names: &[OsString]) -> io::Result<Arc<OwnedFd>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         if self.made_folders.insert(folder.to_owned()) {
             std::fs::create_dir_all(folder)?;
         }
-        let mut at = open(folder, flags, Mode::empty())?;
+        let mut path = folder.to_owned();
+        let mut at = match self.open.get(&path) {
+            Some(open) => Arc::clone(open),
+            None => self.opened(&path, open(folder, flags, Mode::empty())?),
+        };
         for name in names {
-            match mkdirat(&at, name, Mode::from_raw_mode(0o777)) {
-                Ok(()) => self.made.push((at.try_clone()?, name.clone())),
+            path.push(name);
+            if let Some(open) = self.open.get(&path) {
+                at = Arc::clone(open);
+                continue;
+            }
+            match mkdirat(&*at, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) => self.made.push((Arc::clone(&at), name.clone())),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
-            at = openat(&at, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+            let below = openat(&*at, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+            at = self.opened(&path, below);
         }
         Ok(at)
+    }
+
+    fn opened(&mut self, path: &Path, directory: OwnedFd) -> Arc<OwnedFd> {
+        let directory = Arc::new(directory);
+        self.open.insert(path.to_owned(), Arc::clone(&directory));
+        directory
     }
 
     /// Gives every file its name. When one cannot have it, those that have are
@@ -303,17 +322,17 @@ impl Staged {
     fn undo(self) {
         for file in &self.files {
             // What cannot be removed is a file with a name that says what it is.
-            let _ = unlinkat(&file.directory, &file.temporary, AtFlags::empty());
+            let _ = unlinkat(&*file.directory, &file.temporary, AtFlags::empty());
         }
         for (at, name) in self.made.iter().rev() {
-            let _ = unlinkat(at, name, AtFlags::REMOVEDIR);
+            let _ = unlinkat(&**at, name, AtFlags::REMOVEDIR);
         }
     }
 }
 
 impl StagedFile {
     fn give_name(&self, overwrite: bool) -> io::Result<()> {
-        let (at, from, to) = (&self.directory, &self.temporary, &self.name);
+        let (at, from, to) = (&*self.directory, &self.temporary, &self.name);
         if overwrite {
             // A rename replaces a link and never follows it; it is refused
             // all the same, as it was when it was looked for.
@@ -388,6 +407,22 @@ mod tests {
             .map(|(path, content)| landing(folder, path, *content))
             .collect();
         land(&landings, overwrite).await
+    }
+
+    #[tokio::test]
+    async fn a_directory_of_many_files_takes_one_descriptor() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || fs::read_dir("/proc/self/fd").unwrap().count();
+        let before = open();
+        let mut staged = Staged::default();
+        for number in 0..100 {
+            let landing = landing(folder.path(), &format!("a/{number}"), Some("x"));
+            staged.stage(&landing).await.unwrap();
+        }
+        // Other tests of this process may have some open, too.
+        assert!(open() < before + 50, "{} more", open() - before);
+        staged.commit(false).unwrap();
+        assert_eq!(entries(&folder.path().join("a")).len(), 100);
     }
 
     #[tokio::test]

@@ -268,6 +268,13 @@ impl Selection {
             ));
             return Ok(());
         }
+        for closed in &listing.closed {
+            let shown = base.to_string();
+            let closed = String::from_utf8_lossy(closed).replace(char::is_control, "?");
+            self.missing.push(format!(
+                "`{closed}` in `{shown}` may not be looked into by the sandbox's user"
+            ));
+        }
         if pattern.is_none() && !base.is_work_dir() {
             self.directory(output.place(&base, Some(&GuestPath::work_dir())));
         }
