@@ -39,6 +39,7 @@ async fn listed(args: &args::Ls, session: &Session) -> Result<u8, Failure> {
             "entries": entries,
             "truncated": listing.truncated,
             "closed": listing.closed.iter().map(|name| report::text(name)).collect::<Vec<_>>(),
+            "closed": listing.closed.iter().map(|name| report::text(name)).collect::<Vec<_>>(),
         });
         say::object(&report::versioned(object))
     } else {
@@ -55,6 +56,14 @@ async fn listed(args: &args::Ls, session: &Session) -> Result<u8, Failure> {
             "{} directories may not be looked into by the sandbox's user",
             listing.closed.len()
         ));
+    }
+    if !args.common.json {
+        for name in &listing.closed {
+            let name = printable(name);
+            say::line(&format!(
+                "`{name}` may not be looked into by the sandbox's user"
+            ));
+        }
     }
     Ok(if said.is_ok() { 0 } else { exit::FAILED })
 }

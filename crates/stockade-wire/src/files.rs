@@ -177,16 +177,19 @@ pub enum Answer {
         entries: u64,
         /// Bytes of the regular files among them, each name counted.
         bytes: u64,
-        /// The same as [`Self::Listed`] says with `truncated`.
+        /// A bound was reached, or something could not be looked into: there
+        /// may be more.
         more: bool,
     },
     /// To [`Item::List`], a part.
     Entries(Vec<Entry>),
     /// To [`Item::List`], its end.
     Listed {
-        /// A bound was reached, or something could not be looked into: there
-        /// may be more.
+        /// A bound was reached: there may be more.
         truncated: bool,
+        /// What the guest's user may not look at, and directories that it may
+        /// not look into, relative to the listed one.
+        closed: Vec<Text>,
     },
     /// To [`Item::Read`], before the data. The size is always known.
     Opened(Stat),
@@ -458,7 +461,13 @@ mod tests {
         for (answer, last) in [
             (Answer::Seen(None), true),
             (Answer::Entries(Vec::new()), false),
-            (Answer::Listed { truncated: false }, true),
+            (
+                Answer::Listed {
+                    truncated: false,
+                    closed: Vec::new(),
+                },
+                true,
+            ),
             (Answer::Opened(stat()), false),
             (Answer::Done, true),
             (Answer::Fault(FileFault::NotTried), true),

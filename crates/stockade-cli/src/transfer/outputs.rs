@@ -311,6 +311,11 @@ impl Selection {
                     .push(format!("`{whole}` {}", not_brought(kind))),
             }
         }
+        for name in &listing.closed {
+            let name = String::from_utf8_lossy(name);
+            let text = format!("`{name}` in `{base}` may not be looked into by the sandbox's user");
+            self.missing.push(text);
+        }
         if pattern.is_some() && !found {
             self.missing
                 .push(format!("nothing matches `{}`", output.asked));

@@ -208,6 +208,21 @@ fn a_hostile_guest_reaches_nothing_of_the_host_by_its_outputs() {
 }
 
 #[test]
+fn a_directory_that_its_owner_closed_is_named_and_not_taken_for_empty() {
+    let tool = Tool::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = "mkdir -p d/closed; echo x > d/closed/x; echo y > d/y; chmod 0 d/closed";
+    let output = run(&tool, folder.path(), &["--out", "d"], line);
+    assert_eq!(code(&output), 121, "{}", said(&output));
+    assert!(said(&output).contains("closed"), "{}", said(&output));
+    assert_eq!(
+        fs::read_to_string(folder.path().join("d/y")).expect("there"),
+        "y\n"
+    );
+    tool.assert_clean();
+}
+
+#[test]
 fn the_report_says_what_was_sent_and_what_landed() {
     let tool = Tool::new();
     let folder = tempfile::tempdir().expect("a folder");

@@ -2,6 +2,7 @@
 
 use stockade::files::{FileStat, GuestPath, ListRequest, Listing};
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Result};
+use stockade_wire::Text;
 use stockade_wire::files::{Answer, FileFault, Item, Stat};
 
 use super::Files;
@@ -105,7 +106,10 @@ pub(super) async fn list(files: &Files, call: &Call, request: &ListRequest) -> R
                     .entries
                     .extend(entries.into_iter().map(words::entry));
             }
-            Said::Answer(_, Answer::Listed { truncated }) => listing.truncated = truncated,
+            Said::Answer(_, Answer::Listed { truncated, closed }) => {
+                listing.truncated = truncated;
+                listing.closed = closed.into_iter().map(Text::into_bytes).collect();
+            }
             Said::Answer(_, Answer::Fault(fault)) => {
                 return Err(words::fault(operation, request.path(), 0, &fault));
             }

@@ -5,13 +5,18 @@ use std::time::Duration;
 
 use stockade::exec::ProcessParts;
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Process, Result};
-use stockade_wire::message::Start;
+use stockade_wire::message::{Start, Started};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 use super::process::{Control, EndOnDrop, Output};
 use super::session::Session;
 use super::watch::Watch;
 use crate::channel::{Ended, Run};
+
+/// How long a guest may say nothing to a start until it is looked whether it
+/// is paused; longer each time.
+const STALLED: Duration = Duration::from_secs(3);
 
 /// What is to run, and what becomes of it.
 #[derive(Debug)]
@@ -47,14 +52,7 @@ impl Launch {
         let exit = tokio::spawn(watch.run(announce));
         // Whoever drops this future from here on ends the command.
         let guard = EndOnDrop::new(Arc::clone(&control));
-        let begun = {
-            let _phase = call.enter(Phase::Start);
-            call.bound(started).await.map_err(|why| {
-                Error::interrupted(self.operation, why)
-                    .phase(Phase::Queue)
-                    .build()
-            })?
-        };
+        let begun = self.begun(call, session, started).await?;
         guard.disarm();
         Ok(Process::new(ProcessParts {
             // A command that never started is told by its exit.
@@ -71,6 +69,32 @@ impl Launch {
             }),
             control,
         }))
+    }
+
+    /// Waits until it runs, or is known not to. A guest that says nothing for
+    /// long may wait for a place, or be paused by somebody who will not thaw it.
+    async fn begun(
+        &self,
+        call: &Call,
+        session: &Session,
+        mut started: oneshot::Receiver<Started>,
+    ) -> Result<Option<Started>> {
+        let _phase = call.enter(Phase::Start);
+        let mut patience = STALLED;
+        loop {
+            let begun = call.bound(timeout(patience, &mut started)).await;
+            let begun = begun.map_err(|why| {
+                Error::interrupted(self.operation, why)
+                    .phase(Phase::Queue)
+                    .build()
+            })?;
+            match begun {
+                Ok(begun) => return Ok(begun.ok()),
+                // An engine that cannot be asked says nothing either.
+                Err(_) => drop(session.thawed(call).await),
+            }
+            patience *= 2;
+        }
     }
 
     /// Asks for it on the channel, or on a new one when the open one turns

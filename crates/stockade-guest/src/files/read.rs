@@ -12,7 +12,7 @@ use stockade_wire::limits::FRAME_PAYLOAD;
 use super::channel::Channel;
 use super::fault::{self, Stop, fault, look_at, look_at_open};
 use super::path::{Below, Place};
-use super::walk::{Seen, walk};
+use super::walk::{Seen, Visit, walk};
 use super::work_dir::WorkDir;
 
 /// Most bytes of JSON that entries of one frame may come to.
@@ -49,7 +49,12 @@ pub(super) fn measure(
     max_bytes: u64,
 ) -> Result<Answer, Stop> {
     let (mut entries, mut bytes) = (0_u64, 0_u64);
-    let seen = walk(work.directory(place)?, LIST_DEPTH, |_, found| {
+    let mut closed = false;
+    let seen = walk(work.directory(place)?, LIST_DEPTH, |visit| {
+        let Visit::Entry(_, found) = visit else {
+            closed = true;
+            return Ok(ControlFlow::Continue(()));
+        };
         if entries >= max_entries || bytes >= max_bytes {
             return Ok(ControlFlow::Break(()));
         }
@@ -62,7 +67,7 @@ pub(super) fn measure(
     Ok(Answer::Measured {
         entries,
         bytes,
-        more: seen == Seen::Part,
+        more: closed || seen == Seen::Part,
     })
 }
 
@@ -79,7 +84,20 @@ pub(super) fn list(
     let mut told = 0_u64;
     let mut entries = Vec::new();
     let mut weight = 0;
-    let seen = walk(work.directory(place)?, depth, |path, found| {
+    let (mut closed, mut closed_weight) = (Vec::new(), 0);
+    let seen = walk(work.directory(place)?, depth, |visit| {
+        let (path, found) = match visit {
+            Visit::Entry(path, found) => (path, found),
+            Visit::Closed(path) => {
+                // They are told at the end, in one frame.
+                closed_weight += path.len() * ESCAPED + REST_OF_ENTRY;
+                if closed_weight > ENTRIES {
+                    return Ok(ControlFlow::Break(()));
+                }
+                closed.push(path.into());
+                return Ok(ControlFlow::Continue(()));
+            }
+        };
         if told >= max_entries {
             return Ok(ControlFlow::Break(()));
         }
@@ -101,6 +119,7 @@ pub(super) fn list(
     }
     Ok(Answer::Listed {
         truncated: seen == Seen::Part,
+        closed,
     })
 }
 

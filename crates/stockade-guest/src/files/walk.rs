@@ -22,8 +22,17 @@ const BATCH: usize = 8 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     All,
-    /// The visitor, the depth or a permission ended it earlier somewhere.
+    /// The visitor, the depth or a want of descriptors ended it earlier
+    /// somewhere.
     Part,
+}
+
+/// What a visitor is told of.
+pub(super) enum Visit<'a> {
+    /// Something that is there.
+    Entry(&'a [u8], &'a Statx),
+    /// Something that may not be looked at, or a directory not into.
+    Closed(&'a [u8]),
 }
 
 /// A name that a directory holds.
@@ -86,7 +95,7 @@ impl Names {
 pub(super) fn walk(
     top: OwnedFd,
     depth: usize,
-    mut visit: impl FnMut(&[u8], &Statx) -> Result<ControlFlow<()>, Stop>,
+    mut visit: impl FnMut(Visit<'_>) -> Result<ControlFlow<()>, Stop>,
 ) -> Result<Seen, Stop> {
     let mut names = Names::new();
     let mut seen = Seen::All;
@@ -116,12 +125,14 @@ pub(super) fn walk(
             Ok(statx) => statx,
             Err(Errno::NOENT) => continue,
             Err(Errno::ACCESS) => {
-                seen = Seen::Part;
+                if visit(Visit::Closed(&path))?.is_break() {
+                    return Ok(Seen::Part);
+                }
                 continue;
             }
             Err(errno) => return Err(errno.into()),
         };
-        if visit(&path, &statx)?.is_break() {
+        if visit(Visit::Entry(&path, &statx))?.is_break() {
             return Ok(Seen::Part);
         }
         if fault::kind(&statx) != FileKind::Directory || depth == 0 {
@@ -141,8 +152,13 @@ pub(super) fn walk(
                 });
             }
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-            // Forbidden, or deeper than there are descriptors.
-            Err(Errno::ACCESS | Errno::MFILE) => seen = Seen::Part,
+            Err(Errno::ACCESS) => {
+                if visit(Visit::Closed(&path))?.is_break() {
+                    return Ok(Seen::Part);
+                }
+            }
+            // Deeper than there are descriptors.
+            Err(Errno::MFILE) => seen = Seen::Part,
             Err(errno) => return Err(errno.into()),
         }
     }

@@ -60,6 +60,11 @@ pub struct Listing {
     pub entries: Vec<ListEntry>,
     /// Whether there is more than was asked for.
     pub truncated: bool,
+    /// Names, as of [`ListEntry::name`], of what the guest's user may not look
+    /// at, and of directories that it may not look into: what is in them is
+    /// not listed. Only of a recursive listing, but for directories whose
+    /// names can be read and nothing else.
+    pub closed: Vec<Vec<u8>>,
 }
 
 /// One entry of a listing.
@@ -152,7 +157,11 @@ impl Listing {
     /// A listing of these entries.
     #[must_use]
     pub const fn new(entries: Vec<ListEntry>, truncated: bool) -> Self {
-        Self { entries, truncated }
+        Self {
+            entries,
+            truncated,
+            closed: Vec::new(),
+        }
     }
 }
 

@@ -108,7 +108,11 @@ fn few_descriptors_are_enough_to_remove_and_to_list_what_can_be_listed() {
     let deep = "mkdir t; cd t; for i in $(seq 60); do mkdir d; : > f; cd d; done";
     client.run(&shell(deep)).code();
     let served = client.batch(&work, &[list("t", true, 1000)]).whole();
-    assert_eq!(served.last(0), Answer::Listed { truncated: true });
+    let cut = Answer::Listed {
+        truncated: true,
+        closed: Vec::new(),
+    };
+    assert_eq!(served.last(0), cut);
     assert!(served.items[0].entries().len() > 40);
     client.batch(&work, &[remove("t", true)]).done();
     assert_eq!(client.run(&argv(&["ls", "-A"])).text(), "");

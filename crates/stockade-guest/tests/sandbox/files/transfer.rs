@@ -211,7 +211,10 @@ fn a_listing_is_whole_or_says_that_it_is_not() {
     let truncated = [false, false, true, false, false];
     assert_eq!(
         ends,
-        truncated.map(|truncated| Answer::Listed { truncated })
+        truncated.map(|truncated| Answer::Listed {
+            truncated,
+            closed: Vec::new(),
+        })
     );
 }
 
