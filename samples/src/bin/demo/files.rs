@@ -74,37 +74,26 @@ pub(crate) async fn report_and_chart(call: &Call, stage: &Stage, table: &mut Tab
     }
 
     let data = std::env::var("STOCKADE_TEST_DATA")?;
-    let [copied_in, copied_out] = stage.floor.copies(&stage.python, &data)?;
-    let [into, out] = ["program and data in, ", "report and chart out, "];
-    let row = |table: &mut Table, what: &str, took, floor, bare| table.row(what, took, floor, bare);
-    row(
-        table,
-        &format!("{into}tar plane"),
-        tar.written,
-        "docker cp (no pause, no check)",
-        copied_in,
-    );
-    row(
-        table,
-        &format!("{into}guest plane"),
-        guest.written,
-        "docker cp (no pause, no check)",
-        copied_in,
-    );
-    row(
-        table,
-        &format!("{out}tar plane"),
-        tar.read,
-        "docker cp (one file)",
-        copied_out,
-    );
-    row(
-        table,
-        &format!("{out}guest plane"),
-        guest.read,
-        "docker cp (one file)",
-        copied_out,
-    );
+    let [copied_in, copied_out, held] = stage.floor.copies(&stage.python, &data)?;
+    let rows = [
+        (
+            "program and data in",
+            &tar.written,
+            &guest.written,
+            copied_in,
+        ),
+        ("report and chart out", &tar.read, &guest.read, copied_out),
+    ];
+    for (what, by_tar, by_guest, bare) in rows {
+        let paused = "docker pause, cp, unpause";
+        table.row(&format!("{what}, tar plane"), *by_tar, paused, bare + held);
+        table.row(
+            &format!("{what}, guest plane"),
+            *by_guest,
+            "docker cp",
+            bare,
+        );
+    }
     Ok(())
 }
 

@@ -47,15 +47,21 @@ impl Floor {
         Ok([created, executed?.took, removed?.took])
     }
 
-    /// `docker cp` of a file into a running container, and out of it again.
-    pub(crate) fn copies(&self, image: &str, file: &str) -> Result<[Duration; 2], String> {
+    /// `docker cp` of a file into a running container, and out of it again;
+    /// then what `docker pause` and `docker unpause` take together.
+    pub(crate) fn copies(&self, image: &str, file: &str) -> Result<[Duration; 3], String> {
         self.start(image)?;
         let place = format!("{}:/copied", self.name);
-        let copied_in = self.docker(&["cp", file, &place], &[]);
-        let copied_out = self.docker(&["cp", &place, "-"], &[]);
-        let removed = self.docker(&["rm", "-f", &self.name], &[]);
-        removed?;
-        Ok([copied_in?.took, copied_out?.took])
+        let verbs: [&[&str]; 4] = [
+            &["cp", file, &place],
+            &["cp", &place, "-"],
+            &["pause", &self.name],
+            &["unpause", &self.name],
+        ];
+        let took = verbs.map(|words| self.docker(words, &[]).map(|bare| bare.took));
+        self.docker(&["rm", "-f", &self.name], &[])?;
+        let [copied_in, copied_out, paused, thawed] = took;
+        Ok([copied_in?, copied_out?, paused? + thawed?])
     }
 
     fn start(&self, image: &str) -> Result<Duration, String> {
