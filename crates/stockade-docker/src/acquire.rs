@@ -265,6 +265,7 @@ impl Acquire<'_> {
                 self.name.clone(),
                 self.plan.expected.clone(),
                 self.plan.idle_limit,
+                self.plan.work_dir_can_move,
             )
         });
         let id = InstanceId::new(id).map_err(|error| {

@@ -174,3 +174,58 @@ while True:
         fixture.close().await;
     }
 }
+
+#[tokio::test]
+async fn what_the_guest_may_not_touch_is_not_touched_for_it() {
+    for plane in PLANES {
+        let fixture = sandbox(plane, roomy()).await;
+        let line = "cd /work && umask 022 && mkdir closed sticky && chmod 1777 sticky && \
+             printf root > closed/file && printf root > sticky/file && chmod 600 sticky/file && \
+             printf root > secret && chmod 600 secret && chown 0:0 secret";
+        docker_ok([
+            "exec",
+            "--privileged",
+            "--user",
+            "0",
+            fixture.container(),
+            "sh",
+            "-c",
+            line,
+        ]);
+        for (name, read) in [
+            ("closed/file", true),
+            ("closed/new", false),
+            ("sticky/file", false),
+            ("secret", false),
+        ] {
+            let code = |error: &stockade::Error| error.refusal().map(stockade::Refusal::code);
+            if name != "secret" {
+                let wrote = fixture.sandbox.write_file(&call(), name, "guest").await;
+                let wrote = wrote.unwrap_err();
+                assert_eq!(code(&wrote), Some("file_denied"), "{name} in {plane:?}");
+            }
+            match fixture.sandbox.read_file(&call(), name).await {
+                Ok(bytes) => assert!(read && &bytes[..] == b"root", "{name} in {plane:?}"),
+                Err(error) => assert!(!read, "{name} in {plane:?}: {error}"),
+            }
+        }
+        // In a sticky directory everybody may make a file, and replace it.
+        for content in ["one", "two"] {
+            let call = call();
+            let wrote = fixture.sandbox.write_file(&call, "sticky/own", content);
+            wrote.await.unwrap();
+        }
+        docker_ok([
+            "exec",
+            "--privileged",
+            "--user",
+            "0",
+            fixture.container(),
+            "rm",
+            "-rf",
+            "/work/closed",
+            "/work/sticky",
+        ]);
+        fixture.close().await;
+    }
+}

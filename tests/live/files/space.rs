@@ -1,6 +1,7 @@
 //! A full work directory, large files, and many of them.
 
 use stockade::files::{Content, FileWrite};
+use stockade::spec::Hardening;
 use stockade::{ErrorKind, Refusal};
 use stockade_tests::engine::call;
 
@@ -10,8 +11,13 @@ const MIB: usize = 1024 * 1024;
 
 #[tokio::test]
 async fn a_batch_that_fills_the_work_directory_says_what_arrived() {
-    for plane in PLANES {
-        let mut spec = roomy();
+    let hardenings = [Hardening::Strict, Hardening::AsImage];
+    for (plane, hardening) in PLANES
+        .into_iter()
+        .flat_map(|plane| hardenings.map(|hardening| (plane, hardening)))
+    {
+        // The image's own user is root, whose files look like the engine's.
+        let mut spec = roomy().hardening(hardening);
         let mut limits = stockade::ResourceLimits::default();
         limits.work_bytes = 8 * MIB as u64;
         spec = spec.limits(limits);
@@ -49,6 +55,15 @@ async fn a_batch_that_fills_the_work_directory_says_what_arrived() {
             .map(|path| format!("{path} {} {uid}", 2 * MIB))
             .collect();
         assert_eq!(files.lines().collect::<Vec<_>>(), whole, "{plane:?}");
+        // What was to be replaced and is gone is said.
+        let error = fixture
+            .sandbox
+            .write_file(&call(), "0", vec![8; 8 * MIB])
+            .await
+            .unwrap_err();
+        let there = fixture.sandbox.stat(&call(), "0").await.unwrap();
+        let lost = error.arrived().map_or(0, |arrived| arrived.lost.len());
+        assert_eq!(lost, usize::from(there.is_none()), "{plane:?}: {error}");
         // And the sandbox goes on.
         fixture.sandbox.remove(&call(), "0", false).await.unwrap();
         fixture

@@ -73,13 +73,20 @@ impl Files {
     fn plane(&self, operation: Operation) -> Result<FilePlane> {
         let engine = self.session.engine();
         let plane = engine.config().file_plane;
-        if plane == FilePlane::Tar && engine.facts().user_namespaces {
-            // The owners in a copy are the sandbox's, and the engine's are others.
-            let why = "the engine remaps users, so that a copy would have the wrong owner";
-            let why = why.to_owned();
-            return Err(Error::refused(operation, Refusal::FilePlane { why }));
-        }
-        Ok(plane)
+        let why = match plane {
+            FilePlane::Tar if engine.facts().user_namespaces => {
+                // The owners in a copy are the sandbox's, and the engine's are others.
+                "the engine remaps users, so that a copy would have the wrong owner"
+            }
+            FilePlane::Tar if self.session.work_dir_can_move() => {
+                "the sandbox's user can move a directory above the work directory, so that a \
+                 copy could end up anywhere; a work directory directly below `/`, or a strict \
+                 root, prevents that"
+            }
+            _ => return Ok(plane),
+        };
+        let why = why.to_owned();
+        Err(Error::refused(operation, Refusal::FilePlane { why }))
     }
 
     /// Where something is mounted in the sandbox.

@@ -35,6 +35,7 @@ pub(crate) struct Session {
     id: String,
     name: String,
     expected: Expected,
+    work_dir_can_move: bool,
     /// How often PID 1 hears from us, so that it never takes us for dead.
     heartbeat: Duration,
     slot: tokio::sync::Mutex<Slot>,
@@ -56,12 +57,14 @@ impl Session {
         name: String,
         expected: Expected,
         idle_limit: Duration,
+        work_dir_can_move: bool,
     ) -> Self {
         Self {
             engine,
             id,
             name,
             expected,
+            work_dir_can_move,
             // Three may be late before the fourth is missed.
             heartbeat: HEARTBEAT.min(idle_limit / 4),
             slot: tokio::sync::Mutex::default(),
@@ -80,6 +83,12 @@ impl Session {
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Whether the guest could move a directory above the work directory's
+    /// mount.
+    pub(crate) fn work_dir_can_move(&self) -> bool {
+        self.work_dir_can_move
     }
 
     /// User and group of everything in it, as they were planned and verified.

@@ -73,6 +73,9 @@ pub(crate) struct Plan {
     pub(crate) work_dir: String,
     pub(crate) idle_limit: Duration,
     pub(crate) max_age: Duration,
+    /// Whether the guest could move a directory above the work directory's
+    /// mount.
+    pub(crate) work_dir_can_move: bool,
     pub(crate) definition: Definition,
     pub(crate) expected: Expected,
 }
@@ -106,7 +109,7 @@ pub(crate) struct Holder {
 pub(crate) fn paths(spec: &SandboxSpec) -> Vec<String> {
     let work_dir = spec.work_dir().as_str();
     let mut paths = vec![work_dir.to_owned(), TMP.to_owned()];
-    if spec.storage() == Storage::Root {
+    if spec.storage() == Storage::Root || spec.hardening() == Hardening::AsImage {
         paths.extend(root::ancestors(work_dir).map(str::to_owned));
     }
     paths
@@ -172,6 +175,9 @@ pub(crate) fn plan(
         work_dir: spec.work_dir().as_str().to_owned(),
         idle_limit: spec.idle_limit(),
         max_age: spec.max_age(),
+        work_dir_can_move: !read_only_root
+            && spec.storage() != Storage::Root
+            && root::can_be_moved(spec.work_dir().as_str(), image, &user),
         user,
         definition,
         expected,

@@ -9,7 +9,8 @@ use crate::image::ImageFacts;
 
 /// Bits of a directory's mode, for one class of users.
 const SEARCH: u32 = 0o1;
-const WRITE_AND_SEARCH: u32 = 0o3;
+const WRITE: u32 = 0o2;
+const WRITE_AND_SEARCH: u32 = WRITE | SEARCH;
 
 /// Every directory above a path, from the root down.
 pub(super) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
@@ -33,6 +34,29 @@ pub(super) fn check(path: &str, image: &ImageFacts, user: &User) -> Result<(), R
     } else {
         Err(mismatch(user, "write in", path, facts))
     }
+}
+
+/// Whether the sandbox's user could move a directory above this one, where it
+/// can write in the root. What is mounted at the path moves along, and the
+/// engine, which looks for the path anew with each copy, would follow whatever
+/// was put there instead, and make directories, as root.
+///
+/// The directory itself cannot be moved: it is a mount point.
+pub(super) fn can_be_moved(path: &str, image: &ImageFacts, user: &User) -> bool {
+    let above: Vec<&str> = ancestors(path).collect();
+    // The last holds the mount point, and nothing else on the way.
+    let holders = above.split_last().map_or(&[][..], |(_, rest)| rest);
+    holders.iter().any(|holder| match image.at(holder) {
+        Some(facts) => match facts.what {
+            PathKind::Directory | PathKind::EmptyDirectory => {
+                facts.uid == user.uid || grants(facts, user, WRITE)
+            }
+            // The engine makes it, as root.
+            PathKind::Absent => user.uid == 0,
+            _ => true,
+        },
+        None => true,
+    })
 }
 
 fn directory<'a>(at: &str, path: &str, image: &'a ImageFacts) -> Result<&'a PathFacts, Refusal> {
@@ -118,5 +142,44 @@ mod tests {
             let granted = grants(&directory, &user, WRITE_AND_SEARCH);
             assert_eq!(granted, expected, "{user} {directory:?}");
         }
+    }
+
+    #[test]
+    fn a_mount_moves_with_a_directory_that_the_user_can_move() {
+        let at = |path: &str, what, uid, mode| PathFacts {
+            path: path.into(),
+            what,
+            uid,
+            gid: uid,
+            mode,
+        };
+        let image = ImageFacts {
+            id: String::new(),
+            user_name: String::new(),
+            user: Err(String::new()),
+            env: vec![],
+            volumes: vec![],
+            paths: vec![
+                at("/", PathKind::Directory, 0, 0o755),
+                at("/home", PathKind::Directory, 0, 0o755),
+                at("/home/u", PathKind::Directory, 5, 0o755),
+                at("/home/u/a", PathKind::Absent, 0, 0),
+                at("/open", PathKind::Directory, 0, 0o777),
+            ],
+        };
+        let guest = user(5, 5, &[]);
+        for (path, expected) in [
+            ("/work", false),
+            ("/home/work", false),
+            ("/home/u/work", false),
+            ("/home/u/a/work", true),
+            ("/open/a/work", true),
+            ("/unknown/a/work", true),
+        ] {
+            assert_eq!(can_be_moved(path, &image, &guest), expected, "{path}");
+        }
+        let root = user(0, 0, &[]);
+        assert!(!can_be_moved("/work", &image, &root));
+        assert!(can_be_moved("/home/work", &image, &root), "root owns `/`");
     }
 }
