@@ -79,33 +79,57 @@ impl Held {
     }
 }
 
-/// A container that runs, and that nobody on this host pauses as long as this
-/// lives.
+/// Keeps everybody on this host from pausing a container as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Running(Option<Lock>);
+pub(crate) struct Running {
+    /// Nothing where no lock can be had: then there are no holders here.
+    lock: Option<Lock>,
+}
 
 impl Running {
-    /// Waits until a container that was found paused runs.
+    /// Waits until nobody on this host holds the container; no docker call.
     ///
     /// Cancel safe.
-    pub(crate) async fn wait(
+    pub(crate) async fn claim(
         engine: &Engine,
         call: &Call,
         operation: Operation,
         container: &str,
     ) -> Result<Self> {
-        // Whoever holds it on this host has the lock until it is thawed.
-        let mut lock = take(engine, call, operation, container).await?;
-        while engine.is_paused(call, container).await? {
-            settle(engine, call, operation, container, &mut lock).await?;
+        match take(engine, call, operation, container).await {
+            Ok(lock) => Ok(Self { lock: Some(lock) }),
+            // Commands need no lock, and copies say what is wrong with it.
+            Err(error) if error.kind() == ErrorKind::Internal => Ok(Self { lock: None }),
+            Err(error) => Err(error),
         }
-        Ok(Self(Some(lock)))
+    }
+
+    /// Waits until the container runs, whoever has paused it. True when it
+    /// was paused.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn settle(
+        &mut self,
+        engine: &Engine,
+        call: &Call,
+        operation: Operation,
+        container: &str,
+    ) -> Result<bool> {
+        let mut was_paused = false;
+        while engine.is_paused(call, container).await? {
+            was_paused = true;
+            match &mut self.lock {
+                Some(lock) => settle(engine, call, operation, container, lock).await?,
+                None => engine.thaw(call, operation, container).await?,
+            }
+        }
+        Ok(was_paused)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(lock) = self.0.take() {
+        if let Some(lock) = self.lock.take() {
             lock.give_back();
         }
     }

@@ -5,7 +5,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use docker_driver::StreamControl;
+use docker_driver::{CallErrorKind, StreamControl};
 use stockade::error::{LeftBehindKind, Removal};
 use stockade::{Call, Error, ErrorKind, LeftBehind, Operation, Phase, Refusal};
 use stockade_wire::limits::{HEARTBEAT, KILL_BOUND};
@@ -48,6 +48,14 @@ struct Slot {
     channel: Option<Channel>,
     /// The count of kills in the last hello, to see that one took place.
     kills: u64,
+}
+
+/// Why there is no channel.
+enum NotOpened {
+    /// Somebody has paused the container.
+    Paused,
+    /// The relay, or the sandbox, ended or says nothing.
+    Ended(String),
 }
 
 impl Session {
@@ -120,21 +128,30 @@ impl Session {
         slot.channel = None;
         let _phase = call.enter(Phase::Channel);
         let mut last = String::new();
-        let (mut tries, mut running) = (0, None);
+        let mut running = self.running(call).await?;
+        let mut tries = 0;
         while tries < TRIES {
-            if tries > 0 && running.is_none() {
+            if tries > 0 {
                 self.engine.kill_everything(call, &self.id).await?;
             }
             match self.open(call).await? {
                 Ok(channel) => return self.accept(&mut slot, channel).await,
-                Err(why) => last = why,
+                Err(NotOpened::Paused) => {}
+                Err(NotOpened::Ended(why)) => {
+                    last = why;
+                    // A relay that ended may mean that the whole sandbox did.
+                    self.check_running(call).await?;
+                    tries += 1;
+                }
             }
-            // A relay that ended may mean that the whole sandbox did, and one
-            // that did not start, that somebody copies files.
-            self.check_running(call).await?;
-            // Kept until the next try, so that it is not paused again.
-            running = self.thawed(call).await?;
-            tries += u32::from(running.is_none());
+            // A guest that is frozen answers nobody, and must not be killed
+            // for that.
+            if running
+                .settle(&self.engine, call, Operation::Exec, &self.id)
+                .await?
+            {
+                tries = 0;
+            }
         }
         let why = format!("its guest runtime did not answer: {last}");
         Err(self.give_up(&why).await)
@@ -167,23 +184,34 @@ impl Session {
     async fn kill_outside(&self, call: &Call, slot: &mut Slot) -> Result<(), Error> {
         let before = slot.kills;
         slot.channel = None;
-        let (mut tries, mut running) = (0, None);
+        let mut running = self.running(call).await?;
+        let mut tries = 0;
         while tries < TRIES {
             self.engine.kill_everything(call, &self.id).await?;
-            if let Ok(channel) = self.open(call).await? {
-                let hello = channel.hello();
-                let proved = hello.kill_generation > before && hello.live_runs == 0;
-                slot.kills = hello.kill_generation;
-                slot.channel = Some(channel);
-                if proved {
-                    return Ok(());
+            match self.open(call).await? {
+                Ok(channel) => {
+                    let hello = channel.hello();
+                    let proved = hello.kill_generation > before && hello.live_runs == 0;
+                    slot.kills = hello.kill_generation;
+                    slot.channel = Some(channel);
+                    if proved {
+                        return Ok(());
+                    }
+                    tries += 1;
+                }
+                Err(NotOpened::Paused) => {}
+                Err(NotOpened::Ended(_)) => {
+                    self.check_running(call).await?;
+                    tries += 1;
                 }
             }
-            self.check_running(call).await?;
-            running = self.thawed(call).await?;
-            tries += u32::from(running.is_none());
+            if running
+                .settle(&self.engine, call, Operation::Exec, &self.id)
+                .await?
+            {
+                tries = 0;
+            }
         }
-        drop(running);
         Err(self.give_up("not everything in it could be killed").await)
     }
 
@@ -221,9 +249,14 @@ impl Session {
         })
     }
 
+    /// Keeps it from being paused by anybody on this host.
+    async fn running(&self, call: &Call) -> Result<Running, Error> {
+        Running::claim(&self.engine, call, Operation::Exec, &self.id).await
+    }
+
     /// A new relay and its hello; or why there is none, with what the relay
     /// wrote to its standard error.
-    async fn open(&self, call: &Call) -> Result<Result<Channel, String>, Error> {
+    async fn open(&self, call: &Call) -> Result<Result<Channel, NotOpened>, Error> {
         let relay = self.engine.attach(call, &self.id).await?;
         let opened = timeout(
             HELLO,
@@ -236,8 +269,8 @@ impl Session {
         })?;
         Ok(match opened {
             Ok(Ok(channel)) => Ok(channel),
-            Ok(Err((ended, relay))) => Err(format!("{ended}; {}", last_words(relay).await)),
-            Err(_) => Err(Ended::Silent.to_string()),
+            Ok(Err((ended, relay))) => Err(last_words(ended, relay).await),
+            Err(_) => Err(NotOpened::Ended(Ended::Silent.to_string())),
         })
     }
 
@@ -267,13 +300,16 @@ impl Session {
     }
 
     /// Waits until it runs, if it is paused: nothing that it did not do
-    /// meanwhile counts against it.
-    pub(crate) async fn thawed(&self, call: &Call) -> Result<Option<Running>, Error> {
+    /// meanwhile counts against it. True when it was.
+    pub(crate) async fn thawed(&self, call: &Call) -> Result<bool, Error> {
         if !self.engine.is_paused(call, &self.id).await? {
-            return Ok(None);
+            return Ok(false);
         }
-        let running = Running::wait(&self.engine, call, Operation::Exec, &self.id);
-        running.await.map(Some)
+        let mut running = self.running(call).await?;
+        running
+            .settle(&self.engine, call, Operation::Exec, &self.id)
+            .await?;
+        Ok(true)
     }
 
     fn check_alive(&self) -> Result<(), Error> {
@@ -296,11 +332,18 @@ impl Slot {
     }
 }
 
-/// What a relay that is of no use wrote to its standard error, shortened.
-async fn last_words(mut relay: StreamControl) -> String {
+/// Why a channel was not opened, by what its relay wrote to its standard
+/// error, shortened.
+async fn last_words(ended: Ended, mut relay: StreamControl) -> NotOpened {
     relay.kill();
     let end = relay.wait().await;
+    if end.complaint() == Some(CallErrorKind::Paused) {
+        return NotOpened::Paused;
+    }
     let said = String::from_utf8_lossy(&end.stderr);
     let said: String = said.trim().chars().take(300).collect();
-    format!("the relay ended with {}: {said}", end.exit)
+    NotOpened::Ended(format!(
+        "{ended}; the relay ended with {}: {said}",
+        end.exit
+    ))
 }

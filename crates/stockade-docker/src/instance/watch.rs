@@ -152,7 +152,7 @@ impl Watch {
     /// cannot be asked about was not.
     async fn was_paused(&self) -> bool {
         let call = Call::with_timeout(RECOVERY);
-        matches!(self.session.thawed(&call).await, Ok(Some(_)))
+        self.session.thawed(&call).await.unwrap_or_default()
     }
 
     /// The guest did not keep its own bounds.
