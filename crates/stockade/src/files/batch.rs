@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -13,6 +13,10 @@ use crate::refusal::{FileRefusal, Refusal};
 
 /// Permission bits that a file may be given; setuid, setgid and sticky are not.
 const MODE: u32 = 0o777;
+
+/// Latest time: Go counts nanoseconds in 63 bits, and docker takes a later one
+/// for 1970.
+const LATEST: Duration = Duration::from_secs(9_223_372_036);
 
 /// Bytes that are read from a source at a time.
 const PIECE: usize = 256 * 1024;
@@ -74,7 +78,8 @@ impl FileWrite {
         }
     }
 
-    /// A directory of mode 0755. One that is there stays as it is.
+    /// A directory of mode 0755, whose time is when it is made. One that is
+    /// there stays as it is.
     pub fn directory(path: GuestPath) -> Self {
         Self {
             path,
@@ -90,9 +95,11 @@ impl FileWrite {
         self
     }
 
-    /// Sets when it was last changed; times before 1970 are 1970.
+    /// Sets when a file was last changed. Times before 1970 are 1970, and later
+    /// ones than 2262-04-11 are that day, the last that engines know.
     pub fn modified(mut self, time: SystemTime) -> Self {
-        self.modified = Some(time.max(SystemTime::UNIX_EPOCH));
+        let latest = SystemTime::UNIX_EPOCH + LATEST;
+        self.modified = Some(time.clamp(SystemTime::UNIX_EPOCH, latest));
         self
     }
 

@@ -107,53 +107,95 @@ pub(super) fn check_mounts<'a>(
     Ok(())
 }
 
-/// Directories of which several files are wanted, each worth measuring.
+/// Most directories that are measured, the outermost ones.
+const MEASURED: usize = 64;
+
+/// Directories below which several files are wanted, each worth measuring;
+/// outermost first.
 pub(super) fn shared(paths: &[GuestPath]) -> Vec<GuestPath> {
     let mut counts: BTreeMap<GuestPath, usize> = BTreeMap::new();
-    for parent in paths.iter().filter_map(GuestPath::parent) {
-        *counts.entry(parent).or_default() += 1;
+    for path in paths {
+        let above = path.ancestors().chain([GuestPath::work_dir()]);
+        for directory in above {
+            *counts.entry(directory).or_default() += 1;
+        }
     }
     let shared = counts.into_iter().filter(|(_, count)| *count > 1);
-    shared.map(|(path, _)| path).collect()
+    let mut shared: Vec<GuestPath> = shared.map(|(path, _)| path).collect();
+    shared.sort_by_key(|path| path.names().count());
+    shared.truncate(MEASURED);
+    shared
 }
 
-/// Which copies to make: a directory as a whole where what else is in it costs
-/// less than the copies that this saves.
+/// Which copies to make: a directory as a whole, with everything below, where
+/// what else is in it costs less than the copies that this saves.
 pub(super) fn copies(
     paths: &[GuestPath],
     sizes: &[u64],
     measured: &BTreeMap<GuestPath, Held>,
 ) -> Vec<Copy> {
-    let mut together: BTreeMap<GuestPath, Vec<usize>> = BTreeMap::new();
-    for (number, path) in paths.iter().enumerate() {
-        together
-            .entry(path.parent().unwrap_or_default())
-            .or_default()
-            .push(number);
-    }
-    let mut copies = Vec::new();
-    for (path, files) in together {
-        let saved = files.len() as u64 - 1;
-        let wanted: u64 = files.iter().filter_map(|&file| sizes.get(file)).sum();
-        let worth = measured.get(&path).filter(|held| {
-            saved > 0
-                && held.bytes.saturating_sub(wanted) <= saved * COPY_BYTES
-                && held.entries.saturating_sub(saved + 1) <= saved * COPY_ENTRIES
-        });
-        match worth {
-            Some(held) => copies.push(Copy::Directory {
-                path,
-                files,
-                // What the guest said may be wrong by now; twice as much is not.
-                most: Held {
-                    entries: held.entries.saturating_mul(2).saturating_add(64),
-                    bytes: held.bytes.saturating_mul(2).saturating_add(COPY_BYTES),
-                },
-            }),
-            None => copies.extend(files.into_iter().map(Copy::File)),
+    let planner = Planner {
+        paths,
+        sizes,
+        measured,
+    };
+    let all: Vec<usize> = (0..paths.len()).collect();
+    planner.cheapest(&GuestPath::work_dir(), &all).1
+}
+
+struct Planner<'a> {
+    paths: &'a [GuestPath],
+    sizes: &'a [u64],
+    measured: &'a BTreeMap<GuestPath, Held>,
+}
+
+impl Planner<'_> {
+    /// The cheapest copies of files below a directory, and what they cost, in
+    /// bytes that stream by in the same time.
+    fn cheapest(&self, directory: &GuestPath, files: &[usize]) -> (u64, Vec<Copy>) {
+        let mut below: BTreeMap<GuestPath, Vec<usize>> = BTreeMap::new();
+        let (mut cost, mut copies) = (0_u64, Vec::new());
+        for &file in files {
+            match self.next_below(directory, &self.paths[file]) {
+                Some(next) => below.entry(next).or_default().push(file),
+                None => {
+                    cost = cost.saturating_add(COPY_BYTES);
+                    copies.push(Copy::File(file));
+                }
+            }
         }
+        for (next, files) in below {
+            let (more, rest) = self.cheapest(&next, &files);
+            cost = cost.saturating_add(more);
+            copies.extend(rest);
+        }
+        let Some(held) = self.measured.get(directory).filter(|_| files.len() > 1) else {
+            return (cost, copies);
+        };
+        let wanted: u64 = files.iter().filter_map(|&file| self.sizes.get(file)).sum();
+        let other_entries = held.entries.saturating_sub(files.len() as u64);
+        let whole = COPY_BYTES
+            .saturating_add(held.bytes.saturating_sub(wanted))
+            .saturating_add(other_entries.saturating_mul(COPY_BYTES / COPY_ENTRIES));
+        if whole >= cost {
+            return (cost, copies);
+        }
+        let copy = Copy::Directory {
+            path: directory.clone(),
+            files: files.to_vec(),
+            // What the guest said may be wrong by now; twice as much is not.
+            most: Held {
+                entries: held.entries.saturating_mul(2).saturating_add(64),
+                bytes: held.bytes.saturating_mul(2).saturating_add(COPY_BYTES),
+            },
+        };
+        (whole, vec![copy])
     }
-    copies
+
+    /// The directory between this one and a file below it, if there is one.
+    fn next_below(&self, directory: &GuestPath, file: &GuestPath) -> Option<GuestPath> {
+        file.ancestors().find(|above| above.is_below(directory))
+    }
 }
 
 #[cfg(test)]
@@ -261,9 +303,31 @@ mod tests {
     }
 
     #[test]
+    fn a_tree_is_one_copy_when_that_is_cheaper_than_its_parts() {
+        let held = |entries, bytes| Held { entries, bytes };
+        let paths: Vec<GuestPath> = (0..20).map(|at| path(&format!("t/{at}/f"))).collect();
+        let mut measured = BTreeMap::from([(path("t"), held(40, 200))]);
+        measured.insert(GuestPath::work_dir(), held(5000, 1 << 30));
+        let copies = super::copies(&paths, &[10; 20], &measured);
+        let [
+            Copy::Directory {
+                path: whole, files, ..
+            },
+        ] = copies.as_slice()
+        else {
+            panic!("{copies:?}");
+        };
+        assert_eq!((whole.to_string(), files.len()), ("t".to_owned(), 20));
+        // And its parts when the tree holds much else.
+        measured.insert(path("t"), held(40, 1 << 30));
+        let copies = super::copies(&paths, &[10; 20], &measured);
+        assert_eq!(copies.len(), 20);
+    }
+
+    #[test]
     fn a_directory_that_could_not_be_measured_is_not_copied_as_a_whole() {
         let paths = [path("a/1"), path("a/2")];
-        assert_eq!(shared(&paths), [path("a")]);
+        assert_eq!(shared(&paths), [GuestPath::work_dir(), path("a")]);
         let copies = copies(&paths, &[1, 1], &BTreeMap::new());
         assert_eq!(copies, [Copy::File(0), Copy::File(1)]);
     }

@@ -127,6 +127,8 @@ impl<'a> Reading<'a> {
                     self.directory(&path, &files, most).await?;
                     for number in files {
                         if self.done[number].is_none() {
+                            // The directories between were not looked at.
+                            self.check_ways([&self.download.files()[number].0]).await?;
                             self.file(number).await?;
                         }
                     }
@@ -147,24 +149,23 @@ impl<'a> Reading<'a> {
     /// Everything on the way must be a directory. A directory that is copied
     /// as a whole shows that by its own first header.
     async fn check_parents(&self, copies: &[Copy]) -> Result<()> {
+        let ways = copies.iter().map(|copy| match copy {
+            Copy::File(number) => &self.download.files()[*number].0,
+            Copy::Directory { path, .. } => path,
+        });
+        self.check_ways(ways).await
+    }
+
+    async fn check_ways<'p>(&self, ways: impl IntoIterator<Item = &'p GuestPath>) -> Result<()> {
         let work_dir = self.files.spec.work_dir();
-        let ways: Vec<&GuestPath> = copies
-            .iter()
-            .map(|copy| match copy {
-                Copy::File(number) => &self.download.files()[*number].0,
-                Copy::Directory { path, .. } => path,
-            })
-            .collect();
         let mut steps: Vec<Step> = plan::above(&self.files.spec);
         steps.extend(plan::ancestors(work_dir, ways));
         let rights = self.files.rights();
         let found = check::directories(self.hold, OPERATION, rights, &steps).await?;
-        let absent = found.missing;
-        let lost = self
-            .download
-            .files()
-            .iter()
-            .find(|(path, _)| absent.iter().any(|directory| path.is_below(directory)));
+        let lost = self.download.files().iter().find(|(path, _)| {
+            let mut missing = found.missing.iter();
+            missing.any(|directory| path.is_below(directory))
+        });
         lost.map_or(Ok(()), |(path, _)| Err(missing(path)))
     }
 
@@ -198,15 +199,16 @@ impl<'a> Reading<'a> {
         decoder.finish().map_err(|error| strange(OPERATION, error))
     }
 
-    /// Several files by a copy of their directory. Files that it did not show
-    /// as regular ones, or not within the bound, are left to copies of their
-    /// own, which say what is wrong.
+    /// Several files by a copy of a directory above them. Files that it did not
+    /// show as regular ones, or not within the bound, or below a directory that
+    /// the guest may not enter, are left to copies of their own, which say what
+    /// is wrong.
     async fn directory(&mut self, path: &GuestPath, files: &[usize], most: Bound) -> Result<()> {
         let wanted: BTreeMap<Vec<u8>, usize> = files
             .iter()
             .map(|&number| {
-                let (path, _) = &self.download.files()[number];
-                (path.name().unwrap_or_default().to_vec(), number)
+                let (wanted, _) = &self.download.files()[number];
+                (below(path, wanted), number)
             })
             .collect();
         let absolute = path.absolute(self.files.spec.work_dir());
@@ -216,6 +218,7 @@ impl<'a> Reading<'a> {
         let (mut entries, mut bytes) = (0, 0_u64);
         let mut left = files.len();
         let mut current = None;
+        let mut closed: Vec<Vec<u8>> = Vec::new();
         loop {
             match decoder.next().map_err(|error| strange(OPERATION, error))? {
                 Some(Event::Entry(entry)) => {
@@ -227,8 +230,17 @@ impl<'a> Reading<'a> {
                     if entries > most.entries || bytes > most.bytes {
                         return out.stop().await.map_err(failed);
                     }
-                    current = child(&entry.path)
-                        .and_then(|name| wanted.get(name).copied())
+                    let name = inside(&entry.path);
+                    if entries > 1
+                        && entry.kind == TarKind::Directory
+                        && !self.files.rights().allow(&entry, SEARCH)
+                    {
+                        closed.push([name, b"/"].concat());
+                    }
+                    current = wanted
+                        .get(name)
+                        .copied()
+                        .filter(|_| !closed.iter().any(|above| name.starts_with(above)))
                         .filter(|&number| entries > 1 && self.done[number].is_none())
                         .filter(|_| entry.kind == TarKind::File);
                     if let Some(number) = current {
@@ -311,11 +323,21 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The name of a direct child: the stream names the directory first.
-fn child(path: &[u8]) -> Option<&[u8]> {
-    let mut names = path.split(|&byte| byte == b'/');
-    let (_, name, rest) = (names.next()?, names.next()?, names.next());
-    (rest.is_none() && !name.is_empty()).then_some(name)
+/// A path below a directory, as a copy of that directory names it.
+fn below(directory: &GuestPath, path: &GuestPath) -> Vec<u8> {
+    if directory.is_work_dir() {
+        return path.as_bytes().to_vec();
+    }
+    let above = directory.as_bytes().len() + 1;
+    path.as_bytes().get(above..).unwrap_or_default().to_vec()
+}
+
+/// The name of an entry below the copied directory, which the stream names
+/// first; empty for that directory itself.
+fn inside(path: &[u8]) -> &[u8] {
+    let slash = path.iter().position(|&byte| byte == b'/');
+    let rest = slash.map_or(&[][..], |slash| &path[slash + 1..]);
+    rest.strip_suffix(b"/").unwrap_or(rest)
 }
 
 fn kind(kind: TarKind) -> EntryKind {
@@ -351,10 +373,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_direct_children_of_the_copied_directory_have_a_name() {
-        assert_eq!(child(b"work/a"), Some(b"a".as_slice()));
-        for other in [b"work/".as_slice(), b"work", b"work/a/b", b"work/a/", b""] {
-            assert_eq!(child(other), None, "{other:?}");
+    fn entries_are_named_below_the_copied_directory() {
+        for (path, name) in [
+            (b"work/a".as_slice(), b"a".as_slice()),
+            (b"work/a/b", b"a/b"),
+            (b"work/a/", b"a"),
+            (b"work/", b""),
+            (b"work", b""),
+            (b"", b""),
+        ] {
+            assert_eq!(inside(path), name, "{path:?}");
         }
+        let path = GuestPath::new("a/b/c").unwrap();
+        assert_eq!(below(&GuestPath::work_dir(), &path), b"a/b/c");
+        assert_eq!(below(&GuestPath::new("a").unwrap(), &path), b"b/c");
     }
 }

@@ -231,8 +231,7 @@ async fn send(
     for path in missing {
         let entry = upload.entries().iter().find(|entry| entry.path == *path);
         let mode = entry.map_or(0o755, |entry| entry.mode);
-        let modified = entry.map_or(now, |entry| entry.modified);
-        let header = header(path, NewEntryKind::Directory, 0, mode, owner, modified);
+        let header = header(path, NewEntryKind::Directory, 0, mode, owner, now);
         bytes.extend_from_slice(&header.map_err(Sent::Host)?);
     }
     for entry in upload.entries() {
