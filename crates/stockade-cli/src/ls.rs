@@ -47,7 +47,7 @@ async fn listed(args: &args::Ls, session: &Session) -> Result<u8, Failure> {
     };
     if listing.truncated && !args.common.json {
         say::line(&format!(
-            "there are more than {} entries; raise --max-entries, or name a directory below",
+            "not everything is listed: there are more than {} entries, or directories deeper than 64; raise --max-entries, or name a directory below",
             args.max_entries
         ));
     }
