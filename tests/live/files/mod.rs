@@ -8,6 +8,7 @@ mod memory;
 mod several;
 mod space;
 mod subject;
+mod trees;
 
 use std::time::Duration;
 
