@@ -48,41 +48,68 @@ pub(super) async fn aftermath(
         arrived.unknown = entries.iter().map(|entry| entry.path.clone()).collect();
         return error.reopen().arrived(arrived).build();
     };
-    let mut stopped_at = None;
-    for (number, (entry, seen)) in entries.iter().zip(look.seen).enumerate() {
-        let before = before.get(number).and_then(Option::as_ref);
-        let now = seen.ok().flatten();
-        match state(entry, before, now.as_ref()) {
-            State::Whole => {
-                arrived.whole.push(entry.path.clone());
-                continue;
-            }
-            State::Untouched => {}
-            State::Gone => arrived.lost.push(entry.path.clone()),
-            State::Part => {
-                let item = Item::Remove {
-                    path: words::text(&entry.path),
-                    recursive: false,
+    let mut stopped_at: Option<(&UploadEntry, Option<Stat>)> = None;
+    // Directories were made first.
+    let seen: Vec<Option<Stat>> = look
+        .seen
+        .into_iter()
+        .map(|seen| seen.ok().flatten())
+        .collect();
+    let is_file = |entry: &UploadEntry| matches!(entry.kind, UploadKind::File(_));
+    let mut order: Vec<usize> = (0..entries.len().min(seen.len())).collect();
+    order.sort_by_key(|&number| is_file(&entries[number]));
+    for number in order {
+        let entry = &entries[number];
+        let now = seen[number].as_ref();
+        let before_it = before.get(number).and_then(Option::as_ref);
+        match state(entry, before_it, now) {
+            State::Whole => arrived.whole.push(entry.path.clone()),
+            // What comes after the first that did not arrive was not reached.
+            _ if stopped_at.is_some() => {}
+            state => {
+                stopped_at = Some((entry, now.cloned()));
+                // Whose it is cannot be told.
+                if state == State::Part && before.is_empty() {
+                    arrived.unknown.push(entry.path.clone());
+                    continue;
+                }
+                let gone = match state {
+                    State::Part => removed(files, &call, entry).await,
+                    state => state == State::Gone,
                 };
-                let removed = look::change(files, &call, OPERATION, &entry.path, item).await;
-                match removed {
-                    Ok(()) if before.is_some() => arrived.lost.push(entry.path.clone()),
-                    Ok(()) => {}
-                    Err(_) => arrived.partial.push(entry.path.clone()),
+                match (state, gone) {
+                    (State::Part, false) => arrived.partial.push(entry.path.clone()),
+                    (_, true) if before_it.is_some() => arrived.lost.push(entry.path.clone()),
+                    _ => {}
                 }
             }
         }
-        stopped_at.get_or_insert(&entry.path);
     }
+    let Some((entry, now)) = stopped_at else {
+        return error.reopen().arrived(arrived).build();
+    };
     let full = error.kind() == ErrorKind::LimitExceeded;
-    match stopped_at.filter(|_| full) {
-        Some(path) => Error::refused(OPERATION, path.refused(FileRefusal::NoSpace))
-            .reopen()
-            .arrived(arrived)
-            .source(error)
-            .build(),
-        None => error.reopen().arrived(arrived).build(),
-    }
+    let why = match now.map(|now| now.kind) {
+        _ if full => FileRefusal::NoSpace,
+        Some(FileKind::Directory) if is_file(entry) => FileRefusal::IsDirectory,
+        Some(FileKind::File) if !is_file(entry) => FileRefusal::NotDirectory,
+        _ => return error.reopen().arrived(arrived).build(),
+    };
+    Error::refused(OPERATION, entry.path.refused(why))
+        .reopen()
+        .arrived(arrived)
+        .source(error)
+        .build()
+}
+
+/// Removes what is there in part, as the guest; whether it is gone.
+async fn removed(files: &Files, call: &Call, entry: &UploadEntry) -> bool {
+    let item = Item::Remove {
+        path: words::text(&entry.path),
+        recursive: false,
+    };
+    let removed = look::change(files, call, OPERATION, &entry.path, item).await;
+    removed.is_ok()
 }
 
 fn state(entry: &UploadEntry, before: Option<&Stat>, now: Option<&Stat>) -> State {

@@ -257,7 +257,14 @@ impl<'a> Reading<'a> {
                 Some(_) => {}
                 None => match out.next().await.map_err(failed)? {
                     Some(bytes) => decoder.feed(bytes),
-                    None => return out.finish().await.map_err(failed),
+                    None => {
+                        return match out.finish().await {
+                            // It went after it was looked at: each of its
+                            // files says so by itself.
+                            Err(error) if error.kind() == CallErrorKind::NoSuchPath => Ok(()),
+                            finished => finished.map_err(failed),
+                        };
+                    }
                 },
             }
         }
