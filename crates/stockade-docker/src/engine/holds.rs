@@ -11,7 +11,7 @@ use super::{Asked, Engine, lift, lost, unfit};
 use crate::hold::{LONGEST, Lock, LockFolder, no_lock};
 
 /// How often a pause is tried.
-const TRIES: u32 = 5;
+const TRIES: u32 = 8;
 
 /// Between the first two tries; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
