@@ -38,6 +38,10 @@ async fn sandbox(args: &args::Rm, session: &Session, name: &Name) -> Result<u8, 
     for failure in &removed.failures {
         say::line(&format!("not removed: {failure}"));
     }
+    if removed.count == 0 && removed.is_clean() {
+        // No failure, so that a script can remove what may be gone already.
+        say::line(&format!("there was no sandbox `{}`", name.as_str()));
+    }
     let clean = removed.is_clean();
     if clean {
         Notes::of_user()?.forget(&engine.owner, &backend.endpoint(), name)?;

@@ -229,3 +229,27 @@ async fn what_the_guest_may_not_touch_is_not_touched_for_it() {
         fixture.close().await;
     }
 }
+
+#[tokio::test]
+async fn no_copy_is_made_where_the_guest_can_move_what_is_above_the_work_directory() {
+    // The image's user is root, to whom `/` belongs, so that it can move
+    // `/home` with the work directory's mount, and put a link in its place.
+    let spec = || {
+        let hardening = stockade::spec::Hardening::AsImage;
+        roomy().hardening(hardening).work_dir("/home/work")
+    };
+    let fixture = sandbox(FilePlane::Tar, spec()).await;
+    let before = fixture.host.backend.invocations();
+    let error = fixture.sandbox.write_file(&call(), "f", "x").await;
+    let error = error.unwrap_err();
+    let code = error.refusal().map(stockade::Refusal::code);
+    assert_eq!(code, Some("file_plane"), "{error}");
+    assert_eq!(fixture.host.backend.invocations(), before);
+    fixture.close().await;
+
+    let fixture = sandbox(FilePlane::Guest, spec()).await;
+    fixture.sandbox.write_file(&call(), "f", "x").await.unwrap();
+    let read = fixture.sandbox.read_file(&call(), "f").await.unwrap();
+    assert_eq!(&read[..], b"x");
+    fixture.close().await;
+}

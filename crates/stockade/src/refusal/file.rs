@@ -126,7 +126,7 @@ reasons! {
         most: u64,
     } = "file_too_large",
         "the file is over its limit",
-        "raise `max_bytes_per_file` in the spec, or move less";
+        "move less, or raise `max_bytes_per_file` of `files_in` or `files_out` in the spec, which ends at 64 MiB";
     /// With this file the batch is larger than a batch may be.
     BatchTooLarge {
         /// Bytes of the batch up to here.
@@ -135,7 +135,7 @@ reasons! {
         most: u64,
     } = "file_batch_too_large",
         "the batch is over its limit",
-        "move the files in several batches, or raise `max_total_bytes` in the spec";
+        "move the files in several batches, or raise `max_total_bytes` of `files_in` or `files_out` in the spec";
     /// There are more files than a batch may have.
     TooManyFiles {
         /// How many.
@@ -144,7 +144,7 @@ reasons! {
         most: u64,
     } = "file_too_many",
         "the batch has too many files",
-        "move the files in several batches, or raise `max_files` in the spec";
+        "move the files in several batches, or raise `max_files` of `files_in` or `files_out` in the spec";
     /// The batch names it twice.
     Duplicate = "file_duplicate",
         "the batch names it twice",
