@@ -41,6 +41,7 @@ mod hold;
 mod image;
 mod instance;
 mod names;
+mod permission;
 mod plan;
 mod runtime;
 mod verify;

@@ -3,7 +3,7 @@
 use stockade::files::{
     Arrived, Download, GuestPath, ReadFile, Spool, Upload, UploadEntry, UploadKind,
 };
-use stockade::{Call, Error, ErrorKind, FileRefusal, Operation, Phase, Result};
+use stockade::{Call, Error, FileRefusal, Operation, Phase, Result};
 use stockade_wire::files::{Answer, FileFault, FileKind, Item, Stat, WriteKind};
 
 use super::Files;
@@ -212,12 +212,8 @@ pub(super) fn readable(operation: Operation, path: &GuestPath, seen: Option<&Sta
 }
 
 pub(super) fn spool_failed(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, Operation::ReadFiles)
-        .message(format!(
-            "content could not be set aside in the host's temporary directory: {error}; free \
-             space there, or set TMPDIR"
-        ))
+    Spool::failed(Operation::ReadFiles, error)
+        .reopen()
         .phase(Phase::Transfer)
-        .source(error)
         .build()
 }

@@ -6,6 +6,7 @@ use stockade_wire::message::{PathFacts, PathKind};
 
 use super::User;
 use crate::image::ImageFacts;
+use crate::permission::granted;
 
 /// Bits of a directory's mode, for one class of users.
 const SEARCH: u32 = 0o1;
@@ -69,15 +70,10 @@ fn directory<'a>(at: &str, path: &str, image: &'a ImageFacts) -> Result<&'a Path
         })
 }
 
-/// The kernel looks at one class only, the first that fits.
 fn grants(directory: &PathFacts, user: &User, wanted: u32) -> bool {
+    let is_owner = directory.uid == user.uid;
     let is_member = directory.gid == user.gid || user.groups.contains(&directory.gid);
-    let class = match () {
-        () if directory.uid == user.uid => 6,
-        () if is_member => 3,
-        () => 0,
-    };
-    (directory.mode >> class) & wanted == wanted
+    granted(directory.mode, is_owner, is_member, wanted)
 }
 
 fn mismatch(user: &User, what: &str, path: &str, facts: &PathFacts) -> Refusal {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::{Content, FileContent, GuestPath, Spool};
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Error, Operation, Result};
 use crate::limits::TransferLimits;
 use crate::refusal::{FileRefusal, Refusal};
 
@@ -290,11 +290,5 @@ fn unreadable(error: &io::Error) -> FileRefusal {
 }
 
 fn spool_failed(error: io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, Operation::WriteFiles)
-        .message(format!(
-            "content could not be set aside in the host's temporary directory: {error}; free \
-             space there, or set TMPDIR"
-        ))
-        .source(error)
-        .build()
+    Spool::failed(Operation::WriteFiles, error)
 }

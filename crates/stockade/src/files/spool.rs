@@ -9,6 +9,7 @@ use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
 use super::content::FileContent;
+use crate::error::{Error, ErrorKind, Operation};
 
 /// Most bytes that one spool keeps in memory: 1 MiB. What comes after that,
 /// and what was there, is in an unnamed temporary file.
@@ -41,6 +42,18 @@ impl Spool {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The error of an operation whose content could not be set aside.
+    #[must_use]
+    pub fn failed(operation: Operation, error: io::Error) -> Error {
+        Error::new(ErrorKind::Unavailable, operation)
+            .message(format!(
+                "content could not be set aside in the host's temporary directory: {error}; free \
+                 space there, or set TMPDIR"
+            ))
+            .source(error)
+            .build()
     }
 
     /// Bytes taken in so far.

@@ -8,6 +8,8 @@ use futures_util::future::join_all;
 use stockade::files::GuestPath;
 use stockade::{Error, FileRefusal, Operation, Result};
 
+use crate::permission::granted;
+
 use super::plan::Step;
 use super::{copy_failed, strange};
 
@@ -27,14 +29,8 @@ impl Rights {
     /// Whether the guest may do all of this. It has no capabilities, whoever
     /// it is, and no groups but its own.
     pub(super) fn allow(self, entry: &Entry, bits: u32) -> bool {
-        let shift = if entry.uid == u64::from(self.uid) {
-            6
-        } else if entry.gid == u64::from(self.gid) {
-            3
-        } else {
-            0
-        };
-        (entry.mode >> shift) & bits == bits
+        let is_member = entry.gid == u64::from(self.gid);
+        granted(entry.mode, self.owns(entry), is_member, bits)
     }
 
     /// Whether it is the guest's own.
