@@ -12,6 +12,9 @@ use crate::vocabulary::DisposalCode;
 pub enum Which {
     /// Of every kind.
     All,
+    /// Of every kind, and those of every call of the same agent in the same
+    /// conversation. The same as [`Which::All`] for the key of a call.
+    AllWithCalls,
     /// Of one kind.
     Kind(Kind),
     /// One physical sandbox.
@@ -44,8 +47,9 @@ pub struct RemovalFailure {
 
 /// Which sandboxes to reap; every condition that is set must hold.
 ///
-/// Without a condition that can hold for none, all are reaped: the default
-/// filter matches everything.
+/// The default has no condition and leaves alone what is in use: what has a
+/// host attached, a command alive, or is being made right now. Ages are by the
+/// clock of what holds the sandboxes, such as the engine's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ReapFilter {
@@ -55,6 +59,9 @@ pub struct ReapFilter {
     pub idle_for: Option<Duration>,
     /// Of this scope.
     pub scope: Option<String>,
+    /// Also what is in use, whose commands end as
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost).
+    pub in_use: bool,
 }
 
 /// What reaping did.
@@ -66,6 +73,8 @@ pub struct Reaped {
     pub sandboxes: u64,
     /// Other things that were removed: volumes, networks, services, proxies.
     pub others: u64,
+    /// Sandboxes of that age and scope that stay because they are in use.
+    pub kept: u64,
     /// What could not be removed.
     pub failures: Vec<RemovalFailure>,
 }
@@ -137,10 +146,17 @@ impl fmt::Display for RemovalFailure {
 }
 
 impl ReapFilter {
-    /// Everything that is ours.
+    /// Everything that is ours, in use or not.
     #[must_use]
     pub fn everything() -> Self {
-        Self::default()
+        Self::default().including_in_use()
+    }
+
+    /// Also what is in use.
+    #[must_use]
+    pub fn including_in_use(mut self) -> Self {
+        self.in_use = true;
+        self
     }
 
     /// Only what was made longer ago than this.

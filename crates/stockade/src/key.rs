@@ -88,6 +88,16 @@ impl SandboxKey {
     pub fn is_per_call(&self) -> bool {
         !self.call_id.is_empty()
     }
+
+    /// Whether it names a call of that agent in that conversation.
+    #[must_use]
+    pub fn is_call_of(&self, conversation: &Self) -> bool {
+        self.is_per_call()
+            && self.scope == conversation.scope
+            && self.thread_id == conversation.thread_id
+            && self.agent_id == conversation.agent_id
+            && !conversation.is_per_call()
+    }
 }
 
 /// The parts that are not empty, joined by `/`; for people, not unambiguous.

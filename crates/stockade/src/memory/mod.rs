@@ -13,6 +13,7 @@ mod guest;
 mod instance;
 mod run;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
@@ -243,9 +244,10 @@ impl MemoryBackend {
             if self.has(Flaw::DisposeTakesSiblings) {
                 return other.scope == key.scope && other.thread_id == key.thread_id;
             }
-            *other == key
+            let of_call = matches!(which, Which::AllWithCalls) && other.is_call_of(&key);
+            (of_call || *other == key)
                 && match which {
-                    Which::All => true,
+                    Which::All | Which::AllWithCalls => true,
                     Which::Kind(wanted) => kind == wanted,
                     Which::Instance(id) => {
                         state.id() == id || self.has(Flaw::DisposeIgnoresInstance)
@@ -332,6 +334,7 @@ impl Backend for MemoryBackend {
     ) -> BoxFuture<'a, Result<Reaped>> {
         Box::pin(async move {
             let now = Instant::now();
+            let kept = Cell::new(0);
             let sandboxes = self.remove(|key, _, state| {
                 let of_scope = filter
                     .scope
@@ -341,10 +344,13 @@ impl Backend for MemoryBackend {
                 let idle = filter
                     .idle_for
                     .is_none_or(|idle| state.idle(now).is_some_and(|since| since > idle));
-                of_scope && old && idle
+                let spared = of_scope && old && !filter.in_use && state.is_in_use();
+                kept.set(kept.get() + u64::from(spared));
+                of_scope && old && idle && !spared
             });
             Ok(Reaped {
                 sandboxes,
+                kept: kept.get(),
                 ..Reaped::default()
             })
         })

@@ -300,6 +300,53 @@ async fn reaping_takes_what_is_old_idle_and_of_the_scope() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn reaping_keeps_what_is_in_use_and_counts_it_unless_told_otherwise() {
+    let backend = hanging();
+    let used = keep(&backend, "a").await;
+    drop(keep(&backend, "b").await);
+    let reap = async |filter: ReapFilter| {
+        let reaped = backend.reap(&call(), &filter).await.unwrap();
+        (reaped.sandboxes, reaped.kept)
+    };
+    assert_eq!(reap(ReapFilter::default()).await, (1, 1));
+    let idle = ReapFilter::default().idle_for(seconds(0));
+    assert_eq!(reap(idle).await, (0, 1));
+    assert_eq!(reap(ReapFilter::default().scope("b")).await, (0, 0));
+    assert_eq!(reap(ReapFilter::everything()).await, (1, 0));
+    drop(used);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_leaves_the_sandboxes_of_its_calls_unless_they_are_asked_for() {
+    let backend = hanging();
+    let conversation = acquire(&backend).await;
+    let per_call = SandboxSpec::builder("python")
+        .image(Image::reference("python"))
+        .isolation_scope(IsolationScope::Call)
+        .build()
+        .unwrap();
+    let make = async |key: SandboxKey| {
+        let made = backend.acquire(&call(), &key, &per_call).await.unwrap();
+        assert!(made.freshly_created());
+    };
+    let of_call = key().with_call("1");
+    make(of_call.clone()).await;
+    let mut other = key().with_call("1");
+    other.agent_id.push('x');
+    make(other.clone()).await;
+    assert_eq!(dispose(&backend, &key(), Which::All).await, 1);
+    assert_eq!(dispose(&backend, &of_call, Which::AllWithCalls).await, 1);
+    make(of_call).await;
+    assert_eq!(dispose(&backend, &key(), Which::AllWithCalls).await, 1);
+    assert_eq!(
+        dispose(&backend, &other, Which::All).await,
+        1,
+        "another agent's"
+    );
+    drop(conversation);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_sandbox_ends_by_itself_when_nobody_is_there() {
     let backend = hanging();
     let sandbox = acquire(&backend).await;
