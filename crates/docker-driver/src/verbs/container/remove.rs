@@ -9,6 +9,7 @@ use crate::verb::{Effect, Mutation, Output, ParseError, Subject, Verb};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoveContainer {
     container: ContainerRef,
+    force: bool,
 }
 
 /// What a removal found.
@@ -26,7 +27,16 @@ impl RemoveContainer {
     pub fn new(container: impl Into<ContainerRef>) -> Self {
         Self {
             container: container.into(),
+            force: true,
         }
+    }
+
+    /// Only if it does not run, for whoever saw that it had ended: the engine
+    /// refuses one that somebody has started since.
+    #[must_use]
+    pub fn unless_running(mut self) -> Self {
+        self.force = false;
+        self
     }
 }
 
@@ -35,10 +45,9 @@ impl Verb for RemoveContainer {
     const NAME: &'static str = "rm";
 
     fn argv(&self) -> Argv {
-        Argv::new(&["rm"])
-            .flag("force")
-            .flag("volumes")
-            .positional(&self.container)
+        let argv = Argv::new(&["rm"]);
+        let argv = if self.force { argv.flag("force") } else { argv };
+        argv.flag("volumes").positional(&self.container)
     }
 
     /// What was removed is echoed; `--force` makes the rest a success too.
