@@ -42,6 +42,14 @@ pub enum Kind {
     KilledAll = 0x06,
     /// Guest, last frame: [`crate::message::Goodbye`] as JSON.
     Goodbye = 0x07,
+    /// Asker, the only frame of its stream: [`crate::inquiry::Inquiry`] as
+    /// JSON. Not of the channel: see [`crate::inquiry`].
+    Inquiry = 0x08,
+    /// Guest: a part of an answer that does not fit in one frame.
+    AnswerMore = 0x09,
+    /// Guest, last frame: the (rest of the) [`crate::inquiry::Activity`] or
+    /// [`crate::inquiry::Retired`] as JSON.
+    Answer = 0x0a,
 
     /// Host: a part of a start request that does not fit in one frame.
     StartMore = 0x10,
@@ -224,7 +232,7 @@ pub fn encode_header(kind: Kind, run: u32, length: usize, into: &mut impl BufMut
 
 impl Kind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 30] = [
         Self::Hello,
         Self::Welcome,
         Self::Ping,
@@ -232,6 +240,9 @@ impl Kind {
         Self::KillAll,
         Self::KilledAll,
         Self::Goodbye,
+        Self::Inquiry,
+        Self::AnswerMore,
+        Self::Answer,
         Self::StartMore,
         Self::Start,
         Self::Started,

@@ -29,10 +29,17 @@
 //!
 //! A file operation is such a command, whose program is the guest runtime
 //! itself; what its standard streams carry is in [`files`].
+//!
+//! # Beside the channel
+//!
+//! What PID 1 answers to a look from outside is in [`inquiry`], and what its
+//! exit code says in [`ends`].
 
 pub mod credit;
+pub mod ends;
 pub mod files;
 pub mod frame;
+pub mod inquiry;
 pub mod limits;
 pub mod message;
 mod text;
@@ -43,7 +50,8 @@ pub use text::Text;
 /// The range of protocol versions that this build speaks.
 ///
 /// The version rises when a message changes meaning; a sandbox whose range
-/// does not overlap the host's is drift, never a hang.
+/// does not overlap the host's is drift, never a hang. A frame that only ever
+/// travels beside the channel (see [`inquiry`]) changes nothing for either.
 pub const PROTOCOL: message::ProtocolRange = message::ProtocolRange { min: 1, max: 1 };
 
 /// Name of the file that is written last into a runtime volume and holds the
