@@ -80,6 +80,15 @@ impl HostApt {
         }
     }
 
+    /// The suites that carry the oldest engine that is bound.
+    pub(crate) fn old_suites(&self) -> Vec<Suite> {
+        match self.distribution {
+            Distribution::Debian => vec![self.debian("bookworm")],
+            // As it was released; its updates have a newer one.
+            Distribution::Ubuntu => vec![self.ubuntu_release("jammy", &[""])],
+        }
+    }
+
     /// The suite that guest images are made of.
     pub(crate) fn guest_suite(&self) -> Suite {
         match self.distribution {
@@ -136,15 +145,17 @@ impl HostApt {
     /// Ubuntu backports engines into its updates, so the host's own release is the newest that
     /// is sure to be on the host's mirror.
     fn ubuntu(&self) -> Suite {
-        let line =
-            |suite: String| self.source("ubuntu-archive-keyring.gpg", &suite, "main universe");
+        self.ubuntu_release(&self.codename, &["", "-updates", "-security"])
+    }
+
+    fn ubuntu_release(&self, codename: &str, pockets: &[&str]) -> Suite {
+        let line = |pocket: &&str| {
+            let suite = format!("{codename}{pocket}");
+            self.source("ubuntu-archive-keyring.gpg", &suite, "main universe")
+        };
         Suite {
-            name: self.codename.clone(),
-            sources: vec![
-                line(self.codename.clone()),
-                line(format!("{}-updates", self.codename)),
-                line(format!("{}-security", self.codename)),
-            ],
+            name: codename.to_owned(),
+            sources: pockets.iter().map(line).collect(),
         }
     }
 

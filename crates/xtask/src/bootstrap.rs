@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::apt::{self, HostApt, Suite};
-use crate::cache::Cache;
 use crate::process::Program;
 
 /// What never matters in a root file system that only runs programs.
@@ -41,14 +40,15 @@ pub(crate) fn check_permission() -> Result<()> {
 /// Installs `suite`'s essential packages and those named into `target`, a folder that does not
 /// exist yet, or a file whose name ends with `.tar`.
 ///
-/// What is written on failure is for the caller to remove. The result holds neither package lists
+/// What the programs say goes to `log`. What is written on failure is for the caller to remove. The
+/// result holds neither package lists
 /// nor the mirror and proxy that it came through.
 pub(crate) fn bootstrap(
-    cache: &Cache,
     host: &HostApt,
     suite: &Suite,
     packages: &[&str],
     target: &Path,
+    log: &Path,
 ) -> Result<()> {
     check_permission()?;
     apt::install("mmdebstrap", "mmdebstrap")?;
@@ -68,5 +68,5 @@ pub(crate) fn bootstrap(
         .arg(&suite.name)
         .arg(target)
         .args(&suite.sources)
-        .log_to(&cache.log(&format!("bootstrap-{}", suite.name))?)
+        .log_to(log)
 }

@@ -5,6 +5,7 @@
 //! ```text
 //! lock          taken by whoever changes anything below
 //! engine/       the provisioned engine (see `engine::home`)
+//! engines/      those of other makes, each in a folder of its name, with its own lock beside it
 //! images/       root file systems of guest images, one archive per recipe
 //! data/         the public data set that the demo reads
 //! logs/         what the programs that xtask ran have printed
@@ -21,7 +22,9 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use crate::progress::say;
 
 /// The folders that the cache consists of.
-const FOLDERS: [&str; 6] = ["engine", "images", "data", "logs", "scratch", "demo"];
+const FOLDERS: [&str; 7] = [
+    "engine", "engines", "images", "data", "logs", "scratch", "demo",
+];
 
 /// The cache folder.
 #[derive(Clone, Debug)]
@@ -74,8 +77,17 @@ impl Cache {
 
     /// Waits until no other xtask changes the cache.
     pub(crate) fn lock(&self) -> Result<CacheLock> {
-        let path = self.folder.join("lock");
-        let file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
+        Self::lock_file(&self.folder.join("lock"))
+    }
+
+    /// Waits until no other xtask changes the engine of this name in `engines/`. Whoever works
+    /// on the rest of the cache is not kept waiting.
+    pub(crate) fn lock_engine(&self, name: &str) -> Result<CacheLock> {
+        Self::lock_file(&self.subfolder("engines")?.join(format!("{name}.lock")))
+    }
+
+    fn lock_file(path: &Path) -> Result<CacheLock> {
+        let file = File::create(path).with_context(|| format!("creating {}", path.display()))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

@@ -20,6 +20,7 @@ mod cache;
 mod dataset;
 mod demo;
 mod engine;
+mod engines;
 mod environment;
 mod images;
 mod process;
@@ -54,6 +55,8 @@ enum Command {
     Test(test::TestArgs),
     /// The engine that demo and tests run against
     Engine(engine::EngineArgs),
+    /// Engines of every make, and what is known to differ between them
+    Engines(engines::EnginesArgs),
     /// Make the guest images and load them into the engine
     Images,
     /// Prepare engine, images and data, and print the variables that lead tests to them
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Bench => demo::bench(),
         Command::Test(args) => test::run(&args),
         Command::Engine(args) => engine::run(args),
+        Command::Engines(args) => engines::run(&args),
         Command::Images => make_images(),
         Command::Env => print_environment(),
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-use super::{Engine, Kind};
+use super::{Engine, Kind, Make};
 use crate::process::{Program, on_path, tail};
 
 /// The oldest engine that serves every test: older ones ignore the isolated gateway mode.
@@ -83,7 +83,7 @@ pub(super) fn found(own: Option<&str>) -> Result<Found> {
     let Some(server) = versions.server else {
         return nothing(usable, tail(&finished.stderr));
     };
-    if let Err(why) = check(&server) {
+    if let Err(why) = check(Make::New, &server) {
         return nothing(usable, why);
     }
     let docker_host = match docker_host {
@@ -98,9 +98,18 @@ pub(super) fn found(own: Option<&str>) -> Result<Found> {
     }))
 }
 
-/// The provisioned engine, once it answers at `endpoint`.
+/// The client of this machine that is new enough for every provisioned engine.
 #[cfg(target_os = "linux")]
-pub(super) fn provisioned(endpoint: &str, client: PathBuf) -> Result<Engine> {
+pub(super) fn client() -> Result<Option<PathBuf>> {
+    Ok(match found(None)? {
+        Found::Engine(engine) => Some(engine.client),
+        Found::Nothing { client, .. } => client,
+    })
+}
+
+/// The provisioned engine of this make, once it answers at `endpoint`.
+#[cfg(target_os = "linux")]
+pub(super) fn provisioned(make: Make, endpoint: &str, client: PathBuf) -> Result<Engine> {
     let text = Program::new(&client)
         .env("DOCKER_HOST", endpoint)
         .args(["version", "--format", "{{json .}}"])
@@ -109,7 +118,7 @@ pub(super) fn provisioned(endpoint: &str, client: PathBuf) -> Result<Engine> {
     let versions: Versions =
         serde_json::from_str(&text).with_context(|| format!("versions in `{text}`"))?;
     let server = versions.server.context("the daemon says no version")?;
-    let sound = check(&server);
+    let sound = check(make, &server);
     ensure!(sound.is_ok(), "the provisioned engine is unfit: {sound:?}");
     Ok(Engine {
         kind: Kind::Provisioned,
@@ -147,17 +156,19 @@ fn default_endpoint(client: &PathBuf) -> Result<Option<String>> {
     Ok(host.starts_with("unix://").then(|| host.to_owned()))
 }
 
-fn check(server: &Component) -> Result<(), String> {
+/// Whether a daemon is of a make, as far as its version tells.
+fn check(make: Make, server: &Component) -> Result<(), String> {
     // Other products answer the same question with a name of their own, or with none.
     if !server.has("Engine") {
         return Err("it is not Docker Engine".into());
     }
     match major(&server.version) {
-        Some(major) if major >= OLDEST_MAJOR => Ok(()),
-        _ => Err(format!(
+        Some(major) if make.accepts(major) => Ok(()),
+        _ if make == Make::New => Err(format!(
             "it is version {}, older than {OLDEST_MAJOR}",
             server.version
         )),
+        _ => Err(format!("version {} is not of make {make}", server.version)),
     }
 }
 
@@ -176,9 +187,8 @@ mod tests {
     #[test]
     fn only_docker_engine_of_the_right_age_is_taken() {
         let engine = |version| {
-            check(&server(&format!(
-                r#"{{"Version":"{version}","Components":[{{"Name":"Engine"}}]}}"#
-            )))
+            let json = format!(r#"{{"Version":"{version}","Components":[{{"Name":"Engine"}}]}}"#);
+            check(Make::New, &server(&json))
         };
         assert_eq!(engine("28.5.2+dfsg4"), Ok(()));
         assert_eq!(engine("29.0.0"), Ok(()));
@@ -189,8 +199,8 @@ mod tests {
     #[test]
     fn another_product_is_not_taken_for_docker() {
         let podman = r#"{"Version":"30.1.0","Components":[{"Name":"Podman Engine"}]}"#;
-        assert!(check(&server(podman)).is_err());
-        assert!(check(&server(r#"{"Version":"30.1.0"}"#)).is_err());
+        assert!(check(Make::New, &server(podman)).is_err());
+        assert!(check(Make::New, &server(r#"{"Version":"30.1.0"}"#)).is_err());
     }
 
     #[test]

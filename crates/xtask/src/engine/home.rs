@@ -1,7 +1,7 @@
-//! Where the provisioned engine keeps what.
+//! Where a provisioned engine keeps what.
 //!
 //! ```text
-//! engine/
+//! engine/     or engines/NAME/
 //!   root/     the root file system that its daemon runs in
 //!   data/     what is stored in it: docker/ and containerd/
 //!   run/      docker.sock, the endpoint on the host
@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 
-use crate::cache::Cache;
+use super::Make;
+use crate::cache::{Cache, CacheLock};
 
 /// The longest path that a unix socket can be bound to, without the zero at its end.
 const LONGEST_SOCKET: usize = 107;
@@ -25,16 +26,21 @@ const LONGEST_SOCKET: usize = 107;
 #[derive(Clone, Debug)]
 pub(super) struct Home {
     folder: PathBuf,
+    make: Make,
 }
 
 impl Home {
-    /// The engine that demo and tests use.
-    pub(super) fn current(cache: &Cache) -> Result<Self> {
-        Self::at(cache.subfolder("engine")?)
+    /// The one engine of this make.
+    pub(super) fn of(cache: &Cache, make: Make) -> Result<Self> {
+        let folder = match make {
+            Make::New => cache.subfolder("engine")?,
+            other => cache.subfolder("engines")?.join(other.name()),
+        };
+        Self::at(folder, make)
     }
 
-    pub(super) fn at(folder: PathBuf) -> Result<Self> {
-        let home = Self { folder };
+    pub(super) fn at(folder: PathBuf, make: Make) -> Result<Self> {
+        let home = Self { folder, make };
         let length = home.socket().as_os_str().len();
         ensure!(
             length <= LONGEST_SOCKET,
@@ -59,6 +65,18 @@ impl Home {
                 .with_context(|| format!("creating {}", folder.display()))?;
         }
         Ok(())
+    }
+
+    /// Waits until no other xtask changes this engine.
+    pub(super) fn lock(&self, cache: &Cache) -> Result<CacheLock> {
+        match self.make {
+            Make::New => cache.lock(),
+            other => cache.lock_engine(other.name()),
+        }
+    }
+
+    pub(super) fn make(&self) -> Make {
+        self.make
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -118,13 +136,13 @@ mod tests {
     #[test]
     fn a_folder_too_deep_for_a_socket_is_refused() {
         let deep = format!("/{}", "d".repeat(100));
-        let why = Home::at(deep.into()).expect_err("118 bytes").to_string();
+        let why = Home::at(deep.into(), Make::New).expect_err("118 bytes").to_string();
         assert!(why.contains("STOCKADE_CACHE"), "{why}");
     }
 
     #[test]
     fn two_homes_never_share_control_groups() {
-        let cgroup = |path: &str| Home::at(path.into()).expect("short").cgroup();
+        let cgroup = |path: &str| Home::at(path.into(), Make::New).expect("short").cgroup();
         assert_ne!(cgroup("/a/engine"), cgroup("/b/engine"));
         assert_eq!(cgroup("/a/engine"), cgroup("/a/engine"));
     }

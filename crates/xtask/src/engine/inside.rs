@@ -15,6 +15,7 @@ use rustix::mount::{
 };
 
 use super::home::Home;
+use super::{Make, rootless};
 use crate::process::Program;
 use crate::progress::answer;
 
@@ -44,6 +45,9 @@ pub(super) fn enter(home: &Home) -> Result<()> {
     mount_kernel(&root)?;
     mount_devices(&root.join("dev"))?;
     mount_own(home, &root)?;
+    if home.make() == Make::Rootless {
+        rootless::enter(&root)?;
+    }
     pivot(&root)?;
     rustix::system::sethostname(b"stockade-engine").context("naming the host")?;
     let program = |name: &str| Program::new(name).only_env().env("PATH", PATH);

@@ -20,7 +20,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::cgroups;
 use super::home::Home;
 use super::inside::FIRST;
-use super::start::STARTER;
+use super::start::STARTERS;
 
 /// How long the kernel may take to end a killed process and everything in its namespace.
 const END: Duration = Duration::from_secs(20);
@@ -74,7 +74,7 @@ impl Processes {
             "containerd" => &mut self.containerd,
             "dockerd" => &mut self.dockerd,
             other => {
-                self.starting |= other == STARTER;
+                self.starting |= STARTERS.contains(&other);
                 return self.others.push(pid);
             }
         };
@@ -200,6 +200,7 @@ fn same(a: &Metadata, b: &Metadata) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Make;
 
     fn pid(number: i32) -> Option<Pid> {
         Pid::from_raw(number)
@@ -220,7 +221,7 @@ mod tests {
     #[test]
     fn a_daemon_in_its_first_instant_is_known_to_be_starting() {
         let mut processes = Processes::default();
-        processes.add(pid(10), STARTER);
+        processes.add(pid(10), STARTERS[0]);
         assert!(processes.starting && processes.dockerd.is_none());
     }
 
@@ -242,7 +243,7 @@ mod tests {
     #[test]
     fn an_engine_without_a_root_has_no_processes() {
         let folder = tempfile::tempdir().expect("a folder");
-        let home = Home::at(folder.path().to_owned()).expect("a short path");
+        let home = Home::at(folder.path().to_owned(), Make::New).expect("a short path");
         assert_eq!(Processes::of(&home).expect("a look").all().count(), 0);
     }
 

@@ -8,6 +8,7 @@
 //!
 //! | module | knows |
 //! |---|---|
+//! | `make` | which makes of engine there are |
 //! | `find` | which client and daemon this machine has |
 //! | `home` | where the provisioned engine keeps what |
 //! | `provision` | how its root file system is made |
@@ -17,6 +18,11 @@
 //! | `leftovers` | which processes and mounts of it exist, and how they are cleared |
 //! | `cgroups` | the control groups of its containers |
 //! | `remap` | what it needs to remap the user ids of its containers |
+//! | `rootless` | what it needs to be run by a user without privileges |
+//!
+//! One such engine is what demo and tests use. Others, each of a [`Make`] and in a home of its own,
+//! exist beside it for whoever asks for them by name: they share no process, no socket and nothing
+//! that is stored.
 
 #[cfg(target_os = "linux")]
 mod cgroups;
@@ -27,10 +33,13 @@ mod home;
 mod inside;
 #[cfg(target_os = "linux")]
 mod leftovers;
+mod make;
 #[cfg(target_os = "linux")]
 mod provision;
 #[cfg(target_os = "linux")]
 mod remap;
+#[cfg(target_os = "linux")]
+mod rootless;
 #[cfg(target_os = "linux")]
 mod start;
 #[cfg(target_os = "linux")]
@@ -47,6 +56,7 @@ use crate::process::Program;
 use crate::progress::{Stopwatch, answer, say, seconds};
 
 pub(crate) use find::OLDEST_MAJOR;
+pub(crate) use make::Make;
 
 /// An engine that answers.
 #[derive(Clone, Debug, Serialize)]
@@ -98,9 +108,9 @@ enum Action {
     Restart(RestartArgs),
     /// Stop the provisioned engine and delete everything that xtask keeps in its cache
     Remove,
-    /// Become the first process of the provisioned engine
+    /// Become the first process of a provisioned engine
     #[command(hide = true)]
-    Inside { home: PathBuf },
+    Inside { make: Make, home: PathBuf },
 }
 
 #[derive(Debug, Args)]
@@ -134,11 +144,20 @@ impl Engine {
     }
 }
 
-/// Settings of the provisioned engine that a restart changes; nothing leaves one as it is.
+/// Settings of a provisioned engine that a restart changes; nothing leaves one as it is.
 #[derive(Clone, Copy, Debug, Default)]
-struct Changes {
-    live_restore: Option<bool>,
-    userns_remap: Option<bool>,
+pub(crate) struct Changes {
+    pub(crate) live_restore: Option<bool>,
+    pub(crate) userns_remap: Option<bool>,
+}
+
+/// Which docker client drives a provisioned engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// The machine's, where it is new enough, else the engine's own.
+    Machine,
+    /// The one of the engine's age.
+    Own,
 }
 
 /// What a flag and its opposite ask for.
@@ -158,7 +177,7 @@ pub(crate) fn run(args: EngineArgs) -> Result<()> {
             report(Some(&engine), json)
         }
         Action::Status { json } => report(status(&Cache::open()?)?.as_ref(), json),
-        Action::Down => provisioned::down(&Cache::open()?),
+        Action::Down => down(&Cache::open()?, Make::New),
         Action::Remove => {
             provisioned::remove(&Cache::open()?)?;
             say("the engine is removed, with its images and the data beside it");
@@ -169,9 +188,9 @@ pub(crate) fn run(args: EngineArgs) -> Result<()> {
                 live_restore: choice(restart.live_restore, restart.no_live_restore),
                 userns_remap: choice(restart.userns_remap, restart.no_userns_remap),
             };
-            provisioned::restart(&Cache::open()?, changes, restart.kill)
+            self::restart(&Cache::open()?, Make::New, changes, restart.kill)
         }
-        Action::Inside { home } => provisioned::inside(home),
+        Action::Inside { make, home } => provisioned::inside(home, make),
     }
 }
 
@@ -181,7 +200,7 @@ pub(crate) fn up(cache: &Cache) -> Result<Engine> {
     let running = Stopwatch::start();
     let engine = match find::found(provisioned::endpoint(cache)?.as_deref())? {
         find::Found::Engine(engine) => engine,
-        find::Found::Nothing { client, why } => match provisioned::up(cache, client) {
+        find::Found::Nothing { client, why } => match provisioned::up(cache, Make::New, client) {
             Ok(engine) => engine,
             Err(failure) => {
                 return Err(failure.context(format!(
@@ -202,6 +221,30 @@ pub(crate) fn up(cache: &Cache) -> Result<Engine> {
         seconds(running.elapsed())
     ));
     Ok(engine)
+}
+
+/// The provisioned engine of this make, provisioned and started as far as it is not yet.
+pub(crate) fn up_as(cache: &Cache, make: Make, client: Client) -> Result<Engine> {
+    let client = match client {
+        Client::Machine => provisioned::client()?,
+        Client::Own => None,
+    };
+    provisioned::up(cache, make, client)
+}
+
+/// Stops the provisioned engine of this make. What is stored in it stays.
+pub(crate) fn down(cache: &Cache, make: Make) -> Result<()> {
+    provisioned::down(cache, make)
+}
+
+/// Stops the provisioned engine of this make, and deletes all of it.
+pub(crate) fn remove(cache: &Cache, make: Make) -> Result<()> {
+    provisioned::remove_home(cache, make)
+}
+
+/// Ends the daemon of a provisioned engine and starts it again.
+pub(crate) fn restart(cache: &Cache, make: Make, changes: Changes, kill: bool) -> Result<()> {
+    provisioned::restart(cache, make, changes, kill)
 }
 
 fn status(cache: &Cache) -> Result<Option<Engine>> {
@@ -238,46 +281,68 @@ mod provisioned {
     use super::*;
 
     pub(super) fn endpoint(cache: &Cache) -> Result<Option<String>> {
-        Ok(Some(Home::current(cache)?.endpoint()))
+        Ok(Some(Home::of(cache, Make::New)?.endpoint()))
     }
 
-    pub(super) fn up(cache: &Cache, client: Option<PathBuf>) -> Result<Engine> {
-        let _lock = cache.lock()?;
-        let home = Home::current(cache)?;
-        provision::ensure(cache, &home, &provision::CURRENT)?;
+    pub(super) fn client() -> Result<Option<PathBuf>> {
+        find::client()
+    }
+
+    pub(super) fn up(cache: &Cache, make: Make, client: Option<PathBuf>) -> Result<Engine> {
+        let home = Home::of(cache, make)?;
+        let _lock = home.lock(cache)?;
+        provision::ensure(cache, &home)?;
         start::ensure(&home)?;
-        find::provisioned(&home.endpoint(), client.unwrap_or_else(|| home.client()))
+        reached(&home, client)
     }
 
     pub(super) fn running(cache: &Cache, client: Option<PathBuf>) -> Result<Option<Engine>> {
-        let home = Home::current(cache)?;
+        let home = Home::of(cache, Make::New)?;
         if !leftovers::Processes::of(&home)?.complete() {
             return Ok(None);
         }
-        find::provisioned(&home.endpoint(), client.unwrap_or_else(|| home.client())).map(Some)
+        reached(&home, client).map(Some)
     }
 
-    pub(super) fn down(cache: &Cache) -> Result<()> {
-        let _lock = cache.lock()?;
-        stop::down(&Home::current(cache)?)
+    fn reached(home: &Home, client: Option<PathBuf>) -> Result<Engine> {
+        let client = client.unwrap_or_else(|| home.client());
+        find::provisioned(home.make(), &home.endpoint(), client)
+    }
+
+    pub(super) fn down(cache: &Cache, make: Make) -> Result<()> {
+        let home = Home::of(cache, make)?;
+        let _lock = home.lock(cache)?;
+        stop::down(&home)
+    }
+
+    pub(super) fn remove_home(cache: &Cache, make: Make) -> Result<()> {
+        let home = Home::of(cache, make)?;
+        let _lock = home.lock(cache)?;
+        stop::down(&home)?;
+        stop::delete(home.folder())
     }
 
     pub(super) fn remove(cache: &Cache) -> Result<()> {
-        let _lock = cache.lock()?;
-        stop::down(&Home::current(cache)?)?;
+        for make in Make::OTHERS {
+            remove_home(cache, make)?;
+        }
+        let home = Home::of(cache, Make::New)?;
+        let _lock = home.lock(cache)?;
+        stop::down(&home)?;
         cache
             .subfolders()
             .iter()
             .try_for_each(|folder| stop::delete(folder))
     }
 
-    pub(super) fn restart(cache: &Cache, changes: Changes, kill: bool) -> Result<()> {
-        let _lock = cache.lock()?;
-        start::restart(&Home::current(cache)?, changes, kill)
+    pub(super) fn restart(cache: &Cache, make: Make, changes: Changes, kill: bool) -> Result<()> {
+        let home = Home::of(cache, make)?;
+        let _lock = home.lock(cache)?;
+        start::restart(&home, changes, kill)
     }
 
-    pub(super) fn inside(home: PathBuf) -> Result<()> {
-        inside::enter(&Home::at(home)?)
+    pub(super) fn inside(home: PathBuf, make: Make) -> Result<()> {
+        inside::enter(&Home::at(home, make)?)
     }
 }
 
@@ -290,7 +355,11 @@ mod provisioned {
         Ok(None)
     }
 
-    pub(super) fn up(_: &Cache, _: Option<PathBuf>) -> Result<Engine> {
+    pub(super) fn client() -> Result<Option<PathBuf>> {
+        Ok(None)
+    }
+
+    pub(super) fn up(_: &Cache, _: Make, _: Option<PathBuf>) -> Result<Engine> {
         none()
     }
 
@@ -298,7 +367,11 @@ mod provisioned {
         Ok(None)
     }
 
-    pub(super) fn down(_: &Cache) -> Result<()> {
+    pub(super) fn down(_: &Cache, _: Make) -> Result<()> {
+        none()
+    }
+
+    pub(super) fn remove_home(_: &Cache, _: Make) -> Result<()> {
         none()
     }
 
@@ -306,11 +379,11 @@ mod provisioned {
         none()
     }
 
-    pub(super) fn restart(_: &Cache, _: Changes, _: bool) -> Result<()> {
+    pub(super) fn restart(_: &Cache, _: Make, _: Changes, _: bool) -> Result<()> {
         none()
     }
 
-    pub(super) fn inside(_: PathBuf) -> Result<()> {
+    pub(super) fn inside(_: PathBuf, _: Make) -> Result<()> {
         none()
     }
 

@@ -5,16 +5,17 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use sha2::{Digest as _, Sha256};
 
 use super::home::Home;
-use super::stop;
+use super::{Make, stop};
 use crate::apt::{HostApt, Suite};
 use crate::bootstrap::{bootstrap, check_permission};
 use crate::cache::Cache;
+use crate::process::Program;
 use crate::progress::{Stopwatch, say, seconds};
 
 /// Inside a root file system: the digest of the recipe that made it.
@@ -22,17 +23,17 @@ const STAMP: &str = "etc/stockade-engine";
 
 /// Which engine to make.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Recipe {
-    /// The major versions that will do.
-    accepts: fn(u32) -> bool,
+struct Recipe {
+    /// What it is for.
+    make: Make,
     /// Where to look for one, first choice first.
     suites: fn(&HostApt) -> Vec<Suite>,
     packages: &'static [&'static str],
 }
 
-/// The engine that demo and tests use: the newest that the distribution has.
-pub(super) const CURRENT: Recipe = Recipe {
-    accepts: |major| major >= super::OLDEST_MAJOR,
+/// The newest that the distribution has.
+const NEWEST: Recipe = Recipe {
+    make: Make::New,
     suites: HostApt::newest_suites,
     packages: &[
         "docker.io",
@@ -43,28 +44,51 @@ pub(super) const CURRENT: Recipe = Recipe {
     ],
 };
 
-/// Makes the root file system of `home` by `recipe`, unless it is there.
+/// The oldest that is bound. Its client is in the same package.
+const OLD: Recipe = Recipe {
+    make: Make::Old,
+    suites: HostApt::old_suites,
+    packages: &["docker.io", "iproute2", "kmod", "tini"],
+};
+
+/// The newest, with what its daemon needs to be run by a user without privileges.
+const ROOTLESS: Recipe = Recipe {
+    make: Make::Rootless,
+    suites: HostApt::newest_suites,
+    packages: &[
+        "docker.io",
+        "docker-cli",
+        "iproute2",
+        "kmod",
+        "tini",
+        "rootlesskit", // makes the user's namespaces
+        "slirp4netns", // a network namespace of the user's, with a way out
+        "uidmap",      // gives the user more ids than its own
+    ],
+};
+
+/// Makes the root file system of `home`, unless it is there.
 ///
-/// The caller holds the cache's lock.
-pub(super) fn ensure(cache: &Cache, home: &Home, recipe: &Recipe) -> Result<()> {
+/// The caller holds the home's lock.
+pub(super) fn ensure(cache: &Cache, home: &Home) -> Result<()> {
+    let recipe = Recipe::of(home.make());
     let stamp = recipe.stamp();
     let root = home.root();
     if fs::read_to_string(root.join(STAMP)).is_ok_and(|found| found == stamp) {
         return Ok(());
     }
     check_permission()?;
-    let host = HostApt::read()?;
-    let suite = recipe.choose(&host)?;
-    say(format_args!(
-        "bootstrapping an engine from {} (about half a minute)",
-        suite.name
-    ));
+    home.prepare()?;
     let running = Stopwatch::start();
     discard_partials(home)?;
     let partial = home
         .folder()
         .join(format!("{PARTIAL}{}", std::process::id()));
-    if let Err(failure) = bootstrap(cache, &host, &suite, recipe.packages, &partial) {
+    let made = match twin(cache, &stamp)? {
+        Some(twin) => copy(&twin, &partial),
+        None => recipe.bootstrap(home, &partial),
+    };
+    if let Err(failure) = made {
         discard_partials(home)?;
         return Err(failure);
     }
@@ -72,7 +96,6 @@ pub(super) fn ensure(cache: &Cache, home: &Home, recipe: &Recipe) -> Result<()> 
         fs::write(path, text).with_context(|| format!("writing {}", path.display()))
     };
     write(&partial.join(STAMP), &stamp)?;
-    home.prepare()?;
     write(&home.client(), &client(&root)?)?;
     fs::set_permissions(home.client(), fs::Permissions::from_mode(0o755))
         .with_context(|| format!("making {} executable", home.client().display()))?;
@@ -82,19 +105,58 @@ pub(super) fn ensure(cache: &Cache, home: &Home, recipe: &Recipe) -> Result<()> 
         stop::delete(&root)?;
     }
     fs::rename(&partial, &root).with_context(|| format!("renaming {}", partial.display()))?;
-    say(format_args!(
-        "bootstrapped in {}",
-        seconds(running.elapsed())
-    ));
+    say(format_args!("made in {}", seconds(running.elapsed())));
+    Ok(())
+}
+
+/// The root file system of another home that was made by the same recipe.
+fn twin(cache: &Cache, stamp: &str) -> Result<Option<PathBuf>> {
+    for make in Make::OTHERS.into_iter().chain([Make::New]) {
+        let root = Home::of(cache, make)?.root();
+        if fs::read_to_string(root.join(STAMP)).is_ok_and(|found| found == stamp) {
+            return Ok(Some(root));
+        }
+    }
+    Ok(None)
+}
+
+/// Copies a root file system: programs are shared as hard links, since nobody writes to them;
+/// what an engine writes into is its own.
+fn copy(twin: &Path, target: &Path) -> Result<()> {
+    say(format_args!("taking the engine from {}", twin.display()));
+    let copy = Program::new("cp").args(["--archive", "--one-file-system"]);
+    copy.clone().arg("--link").arg(twin).arg(target).read()?;
+    for written in ["etc", "var"] {
+        stop::delete(&target.join(written))?;
+        copy.clone().arg(twin.join(written)).arg(target).read()?;
+    }
     Ok(())
 }
 
 impl Recipe {
+    fn of(make: Make) -> Self {
+        match make {
+            Make::New | Make::Userns | Make::Soak => NEWEST,
+            Make::Old => OLD,
+            Make::Rootless => ROOTLESS,
+        }
+    }
+
+    fn bootstrap(&self, home: &Home, target: &Path) -> Result<()> {
+        let host = HostApt::read()?;
+        let suite = self.choose(&host)?;
+        say(format_args!(
+            "bootstrapping an engine from {} (about half a minute)",
+            suite.name
+        ));
+        bootstrap(&host, &suite, self.packages, target, &home.log("bootstrap"))
+    }
+
     fn choose(&self, host: &HostApt) -> Result<Suite> {
         let mut seen = Vec::new();
         for suite in (self.suites)(host) {
             match host.major_version(&suite, "docker.io") {
-                Ok(Some(major)) if (self.accepts)(major) => return Ok(suite),
+                Ok(Some(major)) if self.make.accepts(major) => return Ok(suite),
                 Ok(Some(major)) => seen.push(format!("{} has {major}", suite.name)),
                 Ok(None) => seen.push(format!("{} has none", suite.name)),
                 Err(why) => seen.push(format!("{}: {why:#}", suite.name)),
@@ -156,9 +218,9 @@ mod tests {
     fn another_list_of_packages_is_another_root() {
         let other = Recipe {
             packages: &["docker.io"],
-            ..CURRENT
+            ..NEWEST
         };
-        assert_ne!(CURRENT.stamp(), other.stamp());
-        assert_eq!(CURRENT.stamp(), CURRENT.stamp());
+        assert_ne!(NEWEST.stamp(), other.stamp());
+        assert_eq!(NEWEST.stamp(), NEWEST.stamp());
     }
 }

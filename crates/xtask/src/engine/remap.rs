@@ -1,6 +1,7 @@
 //! What an engine needs to remap the user ids of its containers.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
@@ -22,10 +23,19 @@ const LINES: [(&str, &str); 4] = [
 
 /// Writes the user and its ranges, as far as they are not there.
 pub(super) fn prepare(root: &Path) -> Result<()> {
-    for (file, line) in LINES {
+    write(root, USER, &LINES)
+}
+
+/// Writes these lines of a user into these files of a root file system, as far as they are not
+/// there.
+pub(super) fn write(root: &Path, user: &str, lines: &[(&str, &str)]) -> Result<()> {
+    for (file, line) in lines {
         let path = root.join(file);
-        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        if let Some(text) = with_line(&text, line) {
+        let text = match fs::read_to_string(&path) {
+            Err(why) if why.kind() == ErrorKind::NotFound => String::new(),
+            text => text.with_context(|| path.display().to_string())?,
+        };
+        if let Some(text) = with_line(&text, user, line) {
             fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
         }
     }
@@ -33,8 +43,8 @@ pub(super) fn prepare(root: &Path) -> Result<()> {
 }
 
 /// The text with a line for the user, unless it has one.
-fn with_line(text: &str, line: &str) -> Option<String> {
-    let name = format!("{USER}:");
+fn with_line(text: &str, user: &str, line: &str) -> Option<String> {
+    let name = format!("{user}:");
     if text.lines().any(|found| found.starts_with(&name)) {
         return None;
     }
@@ -52,9 +62,9 @@ mod tests {
 
     #[test]
     fn a_user_is_written_once_and_on_a_line_of_its_own() {
-        let once = with_line("root:x:0:", "x:989:").expect("it is not there");
+        let once = with_line("root:x:0:", USER, "x:989:").expect("it is not there");
         assert_eq!(once, "root:x:0:\ndockremap:x:989:\n");
-        assert_eq!(with_line(&once, "x:989:"), None);
-        assert_eq!(with_line("", "1:2").as_deref(), Some("dockremap:1:2\n"));
+        assert_eq!(with_line(&once, USER, "x:989:"), None);
+        assert_eq!(with_line("", USER, "1:2").as_deref(), Some("dockremap:1:2\n"));
     }
 }

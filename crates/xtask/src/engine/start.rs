@@ -2,7 +2,8 @@
 //!
 //! Three processes make the engine: the first one, which holds the namespaces and reaps;
 //! containerd, which holds the containers; and dockerd. Each daemon is started apart from the
-//! other, so that containers outlive a restart of dockerd where live restore is on.
+//! other, so that containers outlive a restart of dockerd where live restore is on. A dockerd that
+//! is run without privileges starts its containerd itself.
 
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -15,18 +16,17 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 
-use super::Changes;
 use super::cgroups;
 use super::find;
 use super::home::Home;
 use super::inside::{PATH, READY};
 use super::leftovers::{self, Processes};
-use super::remap;
+use super::{Changes, Make, remap, rootless};
 use crate::process::{Program, tail};
 use crate::progress::{Stopwatch, say};
 
-/// The program that gives a process a session of its own and then becomes it.
-pub(super) const STARTER: &str = "setsid";
+/// The programs that become a daemon in the end. The first gives it a session of its own.
+pub(super) const STARTERS: [&str; 3] = ["setsid", "setpriv", "rootlesskit"];
 
 /// How long a daemon may take to load what is stored and to answer.
 const STARTING: Duration = Duration::from_secs(60);
@@ -47,7 +47,8 @@ pub(super) fn ensure(home: &Home) -> Result<()> {
     }
     // With both daemons dead nobody knows the truth about the containers any more.
     let worth_healing = processes.containerd.is_some() || processes.dockerd.is_some();
-    if let Some(first) = processes.first.filter(|_| worth_healing) {
+    let healable = worth_healing && home.make() != Make::Rootless;
+    if let Some(first) = processes.first.filter(|_| healable) {
         say("the engine is up only in part; starting the rest of it");
         match heal(home, first, &processes) {
             Ok(()) => return Ok(()),
@@ -59,12 +60,17 @@ pub(super) fn ensure(home: &Home) -> Result<()> {
     home.prepare()?;
     configure(home, Settings::of(home))?;
     let first = start_first(home)?;
-    start_containerd(home, first)?;
+    if home.make() != Make::Rootless {
+        start_containerd(home, first)?;
+    }
     start_dockerd(home, first)
 }
 
 /// Ends dockerd and starts it again with what is changed.
 pub(super) fn restart(home: &Home, changes: Changes, kill: bool) -> Result<()> {
+    if home.make() == Make::Rootless {
+        bail!("an engine without privileges is stopped and started, not restarted");
+    }
     let processes = Processes::of(home)?;
     let (Some(first), Some(dockerd)) = (processes.first, processes.dockerd) else {
         bail!("the provisioned engine is not up; `cargo xtask engine up` starts it");
@@ -108,13 +114,13 @@ fn heal(home: &Home, first: Pid, processes: &Processes) -> Result<()> {
 /// Makes the namespaces, and in them the process that holds them.
 fn start_first(home: &Home) -> Result<Pid> {
     let own = std::env::current_exe().context("the path of xtask itself")?;
-    let line = Program::new(STARTER)
+    let line = Program::new(STARTERS[0])
         .args([
             "--fork", "unshare", "--mount", "--net", "--pid", "--ipc", "--uts", "--fork",
         ])
         .args(["--propagation", "private", "--"])
         .arg(own)
-        .args(["engine", "inside"])
+        .args(["engine", "inside", home.make().name()])
         .arg(home.folder())
         .only_env()
         .env("PATH", PATH)
@@ -147,7 +153,11 @@ fn start_dockerd(home: &Home, first: Pid) -> Result<()> {
         }
         _ => {}
     }
-    start(home, first, "dockerd", &[])?;
+    let line: &[&str] = match home.make() {
+        Make::Rootless => &["--rootless", "--config-file", "/etc/docker/daemon.json"],
+        _ => &[],
+    };
+    start(home, first, "dockerd", line)?;
     let answered = patiently("dockerd", STARTING, || {
         if answers(home) {
             return Ok(Some(()));
@@ -168,16 +178,24 @@ fn start_dockerd(home: &Home, first: Pid) -> Result<()> {
 /// Starts a daemon in the namespaces of the first process, in a session of its own and as the
 /// first process's child.
 fn start(home: &Home, first: Pid, daemon: &str, args: &[&str]) -> Result<()> {
-    Program::new("nsenter")
+    let program = Program::new("nsenter")
         .arg(format!("--target={}", first.as_raw_nonzero()))
         .args([
             "--mount", "--net", "--pid", "--ipc", "--uts", "--root", "--wd", "--",
         ])
-        .args([STARTER, "--fork", daemon])
-        .args(args)
+        .args([STARTERS[0], "--fork"])
         .only_env()
-        .env("PATH", PATH)
-        .env("HOME", "/root")
+        .env("PATH", PATH);
+    let program = match home.make() {
+        Make::Rootless => program
+            .args(rootless::LINE)
+            .env("HOME", rootless::RUNTIME)
+            .env("XDG_RUNTIME_DIR", rootless::RUNTIME),
+        _ => program.env("HOME", "/root"),
+    };
+    program
+        .arg(daemon)
+        .args(args)
         .log_to(&fresh_log(home, daemon)?)
 }
 
@@ -189,12 +207,18 @@ struct Settings {
 }
 
 impl Settings {
-    /// Those that the last start or restart left; off at first, as in Docker itself.
+    /// Those that the last start or restart left; at first those of the make, which are Docker's
+    /// own but for what the make is named after.
     fn of(home: &Home) -> Self {
         let read = || -> Option<serde_json::Value> {
             serde_json::from_slice(&fs::read(home.config("daemon.json")).ok()?).ok()
         };
-        let found = read().unwrap_or_default();
+        let Some(found) = read() else {
+            return Self {
+                live_restore: false,
+                userns_remap: home.make().remaps(),
+            };
+        };
         Self {
             live_restore: found["live-restore"].as_bool().unwrap_or(false),
             userns_remap: found["userns-remap"].is_string(),
@@ -206,22 +230,36 @@ impl Settings {
 fn configure(home: &Home, settings: Settings) -> Result<()> {
     let mut dockerd = json!({
         "hosts": ["unix:///run/stockade/docker.sock"],
-        "containerd": "/run/containerd/containerd.sock",
-        "cgroup-parent": format!("/{}", home.cgroup()),
-        "exec-opts": ["native.cgroupdriver=cgroupfs"],
         "live-restore": settings.live_restore,
         "log-opts": { "max-size": "10m" },
     });
+    if home.make() == Make::Rootless {
+        rootless::prepare(home)?;
+        dockerd["data-root"] = "/var/lib/docker".into();
+    } else {
+        dockerd["containerd"] = "/run/containerd/containerd.sock".into();
+        dockerd["cgroup-parent"] = format!("/{}", home.cgroup()).into();
+        dockerd["exec-opts"] = json!(["native.cgroupdriver=cgroupfs"]);
+    }
     if settings.userns_remap {
         remap::prepare(&home.root())?;
         dockerd["userns-remap"] = remap::DEFAULT.into();
     }
-    let containerd = "version = 3\n\
-        disabled_plugins = [\n\
-        \x20 \"io.containerd.grpc.v1.cri\",\n\
-        \x20 \"io.containerd.cri.v1.images\",\n\
-        \x20 \"io.containerd.cri.v1.runtime\",\n\
-        ]\n";
+    let containerd = match home.make() {
+        // Before version 2 of containerd, which the third form of the file came with.
+        Make::Old => {
+            "version = 2\n\
+             disabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n"
+        }
+        _ => {
+            "version = 3\n\
+             disabled_plugins = [\n\
+             \x20 \"io.containerd.grpc.v1.cri\",\n\
+             \x20 \"io.containerd.cri.v1.images\",\n\
+             \x20 \"io.containerd.cri.v1.runtime\",\n\
+             ]\n"
+        }
+    };
     for (file, text) in [
         ("daemon.json", format!("{dockerd:#}\n")),
         ("containerd.toml", containerd.to_owned()),

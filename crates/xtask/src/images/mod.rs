@@ -27,12 +27,23 @@ const LABEL: &str = "dev.stockade.test.recipe";
 ///
 /// Two runs at once are safe: the second waits, and finds the work done.
 pub(crate) fn ensure(cache: &Cache, engine: &Engine) -> Result<()> {
-    let recipes = recipes()?;
-    if missing(engine, &recipes)?.is_empty() {
+    ensure_all(cache, engine, &recipes()?)
+}
+
+/// The same for the one image that all built ones build on, and gives its name.
+pub(crate) fn ensure_base(cache: &Cache, engine: &Engine) -> Result<String> {
+    let mut recipes = recipes()?;
+    recipes.truncate(1);
+    ensure_all(cache, engine, &recipes)?;
+    Ok(recipes[0].image())
+}
+
+fn ensure_all(cache: &Cache, engine: &Engine, recipes: &[Recipe]) -> Result<()> {
+    if missing(engine, recipes)?.is_empty() {
         return Ok(());
     }
     let _lock = cache.lock()?;
-    for recipe in missing(engine, &recipes)? {
+    for recipe in missing(engine, recipes)? {
         let running = Stopwatch::start();
         make(cache, engine, recipe).with_context(|| format!("making {}", recipe.image()))?;
         say(format_args!(
@@ -179,7 +190,8 @@ fn root_archive(cache: &Cache, recipe: &Recipe, packages: &[String]) -> Result<P
     ));
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     let partial = folder.join("partial.tar");
-    bootstrap(cache, &host, &suite, &packages, &partial)?;
+    let log = cache.log(&format!("bootstrap-{}", suite.name))?;
+    bootstrap(&host, &suite, &packages, &partial, &log)?;
     fs::rename(&partial, &archive).with_context(|| format!("renaming {}", partial.display()))?;
     Ok(archive)
 }
