@@ -20,6 +20,8 @@ pub struct DockerConfig {
     pub(crate) environment: Option<BTreeMap<OsString, OsString>>,
     pub(crate) command_timeout: Duration,
     pub(crate) pull_timeout: Duration,
+    pub(crate) build_timeout: Duration,
+    pub(crate) build_network: bool,
     pub(crate) in_flight: usize,
     pub(crate) runtime: RuntimeSource,
     pub(crate) file_plane: FilePlane,
@@ -62,6 +64,13 @@ pub enum Progress {
         /// What the client says.
         line: String,
     },
+    /// An image is being built; a line of the client's own report.
+    Build {
+        /// The directory.
+        directory: PathBuf,
+        /// What the client says.
+        line: String,
+    },
     /// The guest runtime is copied into a volume of the engine, once.
     FillRuntime {
         /// The volume.
@@ -85,6 +94,8 @@ impl DockerConfig {
             environment: None,
             command_timeout: Duration::from_secs(60),
             pull_timeout: Duration::from_secs(600),
+            build_timeout: Duration::from_secs(600),
+            build_network: true,
             in_flight: 8,
             runtime: RuntimeSource::Carried,
             file_plane: FilePlane::Tar,
@@ -107,7 +118,8 @@ impl DockerConfig {
         self
     }
 
-    /// Longest time for one docker command other than a pull. Default 60 s.
+    /// Longest time for one docker command other than a pull or a build.
+    /// Default 60 s.
     #[must_use]
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.command_timeout = timeout;
@@ -118,6 +130,22 @@ impl DockerConfig {
     #[must_use]
     pub fn pull_timeout(mut self, timeout: Duration) -> Self {
         self.pull_timeout = timeout;
+        self
+    }
+
+    /// Longest time for the build of one image. Default 600 s.
+    #[must_use]
+    pub fn build_timeout(mut self, timeout: Duration) -> Self {
+        self.build_timeout = timeout;
+        self
+    }
+
+    /// Builds images without a network. By default the steps of a build have
+    /// the engine's own: a build runs the recipe of the host's own directory,
+    /// never one that a guest wrote.
+    #[must_use]
+    pub fn build_without_network(mut self) -> Self {
+        self.build_network = false;
         self
     }
 
@@ -167,6 +195,8 @@ impl fmt::Debug for DockerConfig {
             .field("environment", &self.environment.as_ref().map(BTreeMap::len))
             .field("command_timeout", &self.command_timeout)
             .field("pull_timeout", &self.pull_timeout)
+            .field("build_timeout", &self.build_timeout)
+            .field("build_network", &self.build_network)
             .field("in_flight", &self.in_flight)
             .field("runtime", &self.runtime)
             .field("file_plane", &self.file_plane)

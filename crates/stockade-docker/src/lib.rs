@@ -41,6 +41,7 @@ mod hold;
 mod image;
 mod instance;
 mod names;
+pub mod operate;
 mod permission;
 mod plan;
 mod runtime;
