@@ -12,6 +12,7 @@ use crate::error::CallError;
 use crate::hold::{Events, Hold, HoldRequest};
 use crate::log::InvocationLog;
 use crate::process::Group;
+use crate::registry::Streamed;
 use crate::stream::Stream;
 use crate::undo::Settled;
 use crate::verb::{Mutation, Query};
@@ -113,7 +114,7 @@ impl Docker {
     ) -> Result<Stream, CallError> {
         self.0
             .client
-            .open(bounds, ExecStream::NAME, &verb.argv(), true, Group::Own)
+            .open(bounds, Streamed::EXEC, &verb.argv(), true, Group::Own)
             .await
     }
 

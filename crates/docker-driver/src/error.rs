@@ -49,6 +49,8 @@ pub enum CallErrorKind {
     NoSuchVolume,
     /// A container uses the volume.
     VolumeInUse,
+    /// A container, another image or a second name uses the image.
+    ImageInUse,
     /// The container is being removed by somebody else.
     BeingRemoved,
     /// The container is not running.
@@ -75,6 +77,10 @@ pub enum CallErrorKind {
     TarRefused,
     /// The image has no such user or group.
     UserNotFound,
+    /// A step of the build failed, or its recipe is not valid.
+    BuildFailed,
+    /// There is no Dockerfile in the folder, or no such folder.
+    NoDockerfile,
     /// The program does not exist in the container.
     ProgramNotFound,
     /// The program may not be executed, or is no program for this platform.
@@ -163,8 +169,9 @@ impl CallError {
         self.0.exit
     }
 
-    /// The end of what docker wrote to standard error, 64 KiB at most. For
-    /// people and logs, not for decisions.
+    /// The end of what docker wrote to standard error, 64 KiB at most; of a
+    /// build, the end of its progress comes first, as much again. For people
+    /// and logs, not for decisions.
     pub fn detail(&self) -> &str {
         &self.0.detail
     }
@@ -179,6 +186,14 @@ impl CallError {
         self.0.detail = String::from_utf8_lossy(&output.stderr)
             .trim_end()
             .to_owned();
+        self
+    }
+
+    /// Puts the end of standard output before the rest of the detail.
+    pub(crate) fn with_progress(mut self, output: &Output) -> Self {
+        let progress = String::from_utf8_lossy(&output.stdout);
+        let (progress, rest) = (progress.trim_end(), &self.0.detail);
+        self.0.detail = format!("{progress}\n{rest}").trim().to_owned();
         self
     }
 
@@ -221,6 +236,7 @@ impl fmt::Display for CallErrorKind {
             Self::NoSuchContainer => "there is no such container",
             Self::NoSuchVolume => "there is no such volume",
             Self::VolumeInUse => "a container uses the volume",
+            Self::ImageInUse => "a container, another image or a second name uses the image",
             Self::BeingRemoved => "the container is being removed",
             Self::NotRunning => "the container is not running",
             Self::Paused => "the container is paused",
@@ -234,6 +250,8 @@ impl fmt::Display for CallErrorKind {
             Self::ReadOnly => "the destination is read-only",
             Self::TarRefused => "the engine could not unpack the tar stream",
             Self::UserNotFound => "the image has no such user or group",
+            Self::BuildFailed => "a step of the build failed",
+            Self::NoDockerfile => "there is no Dockerfile in the folder",
             Self::ProgramNotFound => "the program does not exist in the container",
             Self::ProgramNotExecutable => "the program cannot be executed in the container",
             Self::PlatformMismatch => "the image is for another platform",

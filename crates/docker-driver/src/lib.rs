@@ -49,17 +49,19 @@ mod hold;
 mod log;
 mod phrases;
 mod process;
+mod registry;
 #[cfg(feature = "stand-in")]
 pub mod stand_in;
 mod stream;
 pub mod tar;
+mod time;
 mod undo;
 mod verb;
 mod verbs;
 
 pub use self::argv::{
-    Argv, ContainerId, ContainerName, ContainerPath, ContainerRef, CreationMark, EnvVar, ImageRef,
-    InvalidEnvVar, InvalidName, Label, Platform, Secret, VolumeName,
+    Argv, ContainerId, ContainerName, ContainerPath, ContainerRef, CreationMark, EnvVar, ImageId,
+    ImageRef, InvalidEnvVar, InvalidName, Label, Platform, Secret, VolumeName,
 };
 pub use self::bind::{
     ApiVersion, BindConfig, BindError, Endpoint, EngineFacts, EngineVersion, Environment, Timeouts,
@@ -69,16 +71,20 @@ pub use self::docker::Docker;
 pub use self::error::{Aftermath, CallError, CallErrorKind};
 pub use self::hold::{ContainerEvent, Events, Hold, HoldRequest, TarIn, TarOut};
 pub use self::log::{Counts, Invocation, InvocationLog, Outcome};
+pub use self::registry::{VERBS, verb_of};
 pub use self::stream::{Stream, StreamControl, StreamEnd, StreamInput, StreamOutput};
+pub use self::time::parse_time;
 pub use self::undo::{FailedUndo, Settled, Undo};
 pub use self::verb::{
     Effect, Exit, Input, LineSink, Mutation, Output, ParseError, Query, STDOUT_LIMIT, Subject,
     TimeoutClass, Verb,
 };
 pub use self::verbs::{
-    ContainerFacts, ContainerRow, ContainerState, CopyIn, CreateContainer, CreateVolume,
-    ExecStream, ForegroundOutput, ImageFacts, InspectContainer, InspectImage, InspectVolume,
-    KillContainer, ListContainers, ListVolumes, Mount, PauseContainer, Pull, Removal,
-    RemoveContainer, RemoveVolume, RunDetached, RunForeground, RunOptions, Signal, StartContainer,
-    TmpfsVolume, UnpauseContainer, User, VolumeFacts,
+    Build, ContainerFacts, ContainerRow, ContainerState, ContainerUsage, CopyIn, CreateContainer,
+    CreateVolume, DiskUsage, EngineNow, EngineTime, EngineUsage, ExecStream, ForegroundOutput,
+    ImageFacts, ImageRow, ImageUsage, InspectContainer, InspectContainers, InspectImage,
+    InspectVolume, KillContainer, ListContainers, ListImages, ListVolumes, Mount, PastEvent,
+    PastEvents, PauseContainer, Pull, Removal, RemoveContainer, RemoveImage, RemoveVolume,
+    RunDetached, RunForeground, RunOptions, Signal, StartContainer, TmpfsVolume, UnpauseContainer,
+    User, VolumeFacts, VolumeUsage,
 };

@@ -100,6 +100,11 @@ const PHRASES: &[(Kind, &[&str])] = &[
     ),
     (Kind::Paused, &["is paused"]),
     (Kind::NotRunning, &["is not running"]),
+    (Kind::ImageInUse, &["conflict: unable to delete"]),
+    (
+        Kind::ImageInUse,
+        &["conflict: unable to remove repository reference"],
+    ),
     (Kind::VolumeInUse, &["volume is in use"]),
     (Kind::NoSuchVolume, &["no such volume"]),
     (Kind::NoSuchContainer, &["no such container"]),
@@ -141,6 +146,26 @@ const OF_COPIES: &[(Kind, bool, &[&str])] = &[
     ),
 ];
 
+/// The same for builds, tried before the others: a line of docker's own that
+/// holds words of a step is of that step.
+const OF_BUILDS: &[(Kind, &[&str])] = &[
+    (
+        Kind::BuildFailed,
+        &["the command '", "returned a non-zero code"],
+    ),
+    (
+        Kind::BuildFailed,
+        &["process \"", "did not complete successfully"],
+    ),
+    (
+        Kind::NoDockerfile,
+        &["unable to evaluate symlinks in dockerfile path"],
+    ),
+    (Kind::NoDockerfile, &["cannot locate specified dockerfile"]),
+    (Kind::NoDockerfile, &["failed to read dockerfile"]),
+    (Kind::NoDockerfile, &["unable to prepare context: path"]),
+];
+
 /// What docker says to an `unpause` of a container that cannot be frozen: it
 /// is not, or it does not run. Patterns of a shell.
 pub(crate) const NOT_FROZEN: [&str; 3] =
@@ -162,6 +187,21 @@ pub(crate) fn classify_copy(output: &Output) -> (Kind, bool) {
         || (classify(output), false),
         |(kind, exists, _)| (*kind, *exists),
     )
+}
+
+/// What docker says to be wrong with a build. It says it last; all before may
+/// be words of the build's own steps.
+pub(crate) fn classify_build(output: &Output) -> Kind {
+    let text = String::from_utf8_lossy(&output.stderr).to_lowercase();
+    let lines = || text.lines().filter(|line| !line.trim().is_empty());
+    // BuildKit may say afterwards where its details are.
+    let own = |line: &&str| line.starts_with("error: ");
+    let Some(last) = lines().rfind(own).or_else(|| lines().next_back()) else {
+        return Kind::Other;
+    };
+    let mut all = OF_BUILDS.iter().chain(PHRASES);
+    let said = all.find(|(_, parts)| says(last, parts));
+    said.map_or(Kind::BuildFailed, |(kind, _)| *kind)
 }
 
 /// Whether a `docker run` that ended like this failed itself, and not the
@@ -419,6 +459,7 @@ mod tests {
             stdout: bytes::Bytes::new(),
             stderr: stderr.as_bytes().to_vec().into(),
             made: None,
+            built: None,
         }
     }
 

@@ -189,6 +189,7 @@ impl StreamEnd {
             stdout: Bytes::new(),
             stderr: self.stderr.clone(),
             made: None,
+            built: None,
         }
     }
 }

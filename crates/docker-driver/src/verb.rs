@@ -6,7 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use thiserror::Error;
 
-use crate::argv::{Argv, ContainerId, ContainerRef, ImageRef, VolumeName};
+use crate::argv::{Argv, ContainerId, ContainerRef, ImageId, ImageRef, VolumeName};
+use crate::error::CallErrorKind;
+use crate::phrases;
+use crate::registry::Registered;
 use crate::undo::Undo;
 
 /// Most bytes of standard output that a verb's answer may have, unless the
@@ -16,9 +19,9 @@ pub const STDOUT_LIMIT: usize = 8 * 1024 * 1024;
 /// One thing that docker can be asked for.
 ///
 /// A verb is a value: it renders itself as words, and reads its own answer.
-/// It starts nothing. [`Argv`] has no public constructor, so verbs come from
-/// this crate only.
-pub trait Verb: Send + Sync + 'static {
+/// It starts nothing. Verbs come from this crate only, which lists all of them
+/// in [`VERBS`](crate::VERBS).
+pub trait Verb: Registered + Send + Sync + 'static {
     /// What a successful call answers.
     type Answer: Send + 'static;
 
@@ -67,9 +70,27 @@ pub trait Verb: Send + Sync + 'static {
         None
     }
 
-    /// Who is told of each line of standard output while the call runs.
+    /// What a call that failed answers all the same, provided that none of
+    /// these containers exists. The engine is asked whether one does.
+    fn without(&self, _: &Output) -> Option<(Self::Answer, Vec<ContainerId>)> {
+        None
+    }
+
+    /// What docker says to be wrong with a call that failed.
+    fn said(&self, output: &Output) -> CallErrorKind {
+        phrases::classify(output)
+    }
+
+    /// Who is told of each line of standard output while the call runs. Only
+    /// the end of it is kept then, 64 KiB at most.
     fn progress(&self) -> Option<&LineSink> {
         None
+    }
+
+    /// Whether lines of standard error are [`progress`](Self::progress) too.
+    /// The end of either is a part of an error's detail then.
+    fn progress_is_on_both(&self) -> bool {
+        false
     }
 
     /// The line with which docker asks a person for something that nobody is
@@ -126,6 +147,8 @@ pub enum Subject {
     Volume(VolumeName),
     /// An image of the engine's own store.
     Image(ImageRef),
+    /// An image of the engine's own store, by its id.
+    ImageId(ImageId),
 }
 
 /// How a process ended.
@@ -163,12 +186,15 @@ impl fmt::Display for Exit {
 pub struct Output {
     /// How the process ended.
     pub exit: Exit,
-    /// Everything that it wrote to standard output, within the verb's limit.
+    /// Everything that it wrote to standard output, within the verb's limit;
+    /// the end of it, if it was told line by line.
     pub stdout: Bytes,
     /// The end of what it wrote to standard error, 64 KiB at most.
     pub stderr: Bytes,
     /// The container that it says to have made.
     pub made: Option<ContainerId>,
+    /// The image that it says to have built.
+    pub built: Option<ImageId>,
 }
 
 /// What a process reads on its standard input.
@@ -194,8 +220,8 @@ impl fmt::Debug for Input {
 /// Is told of lines.
 ///
 /// It is called between two reads of docker's output, so it must return at
-/// once. Lines come without their ends; a line longer than 8 KiB is cut, and
-/// bytes that are not UTF-8 are replaced.
+/// once. Lines come without their ends; a line longer than 8 KiB is left out,
+/// and bytes that are not UTF-8 are replaced.
 #[derive(Clone)]
 pub struct LineSink(Arc<dyn Fn(&str) + Send + Sync>);
 

@@ -11,8 +11,8 @@ use std::path::Path;
 
 pub use self::environment::{EnvVar, InvalidEnvVar, Secret};
 pub use self::names::{
-    ContainerId, ContainerName, ContainerPath, ContainerRef, CreationMark, ImageRef, InvalidName,
-    Label, Platform, VolumeName,
+    ContainerId, ContainerName, ContainerPath, ContainerRef, CreationMark, ImageId, ImageRef,
+    InvalidName, Label, Platform, VolumeName,
 };
 
 use self::environment::Road;
@@ -20,6 +20,7 @@ use self::environment::Road;
 /// What is shown for the words whose files exist only while the call runs.
 const SHOWN_ENV_FILE: &str = "--env-file=(private file)";
 const SHOWN_ID_FILE: &str = "--cidfile=(private file)";
+const SHOWN_IMAGE_FILE: &str = "--iidfile=(private file)";
 
 /// One call of docker: its words, and the environment that only it gets.
 ///
@@ -47,6 +48,8 @@ enum Word {
     EnvFile,
     /// `--cidfile=` and a file that docker writes the id into.
     IdFile,
+    /// `--iidfile=` and the same for an image.
+    ImageFile,
 }
 
 impl Argv {
@@ -147,12 +150,32 @@ impl Argv {
         self
     }
 
+    /// The same for the image that it builds.
+    pub(crate) fn image_file(mut self) -> Self {
+        self.words.push(Word::ImageFile);
+        self
+    }
+
+    /// Adds an absolute path of this machine, exactly.
+    pub(crate) fn path(mut self, path: &Path) -> Self {
+        debug_assert!(path.is_absolute(), "a relative one may be an option");
+        self.words.push(match path.to_str() {
+            Some(path) => Word::Plain(path.to_owned()),
+            None => Word::Raw {
+                word: path.into(),
+                shown: path.display().to_string(),
+            },
+        });
+        self
+    }
+
     /// The words after the program's name, as they are shown.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(|word| match word {
             Word::Plain(word) | Word::Raw { shown: word, .. } => word.as_str(),
             Word::EnvFile => SHOWN_ENV_FILE,
             Word::IdFile => SHOWN_ID_FILE,
+            Word::ImageFile => SHOWN_IMAGE_FILE,
         })
     }
 
@@ -177,7 +200,8 @@ impl Argv {
     }
 
     pub(crate) fn wants_id_file(&self) -> bool {
-        self.words.contains(&Word::IdFile)
+        let is_wanted = |word: &Word| matches!(word, Word::IdFile | Word::ImageFile);
+        self.words.iter().any(is_wanted)
     }
 
     /// The words that docker is started with, once its files have paths.
@@ -192,6 +216,7 @@ impl Argv {
             Word::Raw { word, .. } => word.clone(),
             Word::EnvFile => option("--env-file=", env_file),
             Word::IdFile => option("--cidfile=", id_file),
+            Word::ImageFile => option("--iidfile=", id_file),
         };
         self.words.iter().map(word).collect()
     }
@@ -227,6 +252,7 @@ positional!(
     ContainerId,
     ContainerName,
     ContainerRef,
+    ImageId,
     ImageRef,
     VolumeName
 );

@@ -107,6 +107,10 @@ name! {
     ImageRef, "image reference", word
 }
 name! {
+    /// An image's id: `sha256:` and 64 lower-case hexadecimal digits.
+    ImageId, "image id", sha_256
+}
+name! {
     /// A platform: `os[/architecture[/variant]]`.
     Platform, "platform", word
 }
@@ -321,6 +325,13 @@ fn hex_64(text: &str) -> Result<(), &'static str> {
         Ok(())
     } else {
         Err("it is not 64 lower-case hexadecimal digits")
+    }
+}
+
+fn sha_256(text: &str) -> Result<(), &'static str> {
+    match text.strip_prefix("sha256:") {
+        Some(digits) => hex_64(digits),
+        None => Err("it does not start with `sha256:`"),
     }
 }
 

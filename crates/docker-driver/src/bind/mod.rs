@@ -22,7 +22,7 @@ pub use self::error::BindError;
 pub use self::facts::{ApiVersion, Endpoint, EngineFacts, EngineVersion};
 pub(crate) use self::folder::{FolderLoan, PrivateFolder, private_file};
 
-use self::probe::{IdentifyClient, InspectContext};
+pub(crate) use self::probe::{IdentifyClient, InspectContext};
 use self::settings::Settings;
 use crate::bounds::Bounds;
 use crate::client::Client;

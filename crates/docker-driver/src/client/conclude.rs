@@ -1,5 +1,6 @@
 //! What a call that has ended means. The one place that decides it.
 
+use super::files::Made;
 use super::{Client, Done};
 use crate::argv::ContainerId;
 use crate::bounds::Bounds;
@@ -7,7 +8,7 @@ use crate::error::{CallError, CallErrorKind, Called};
 use crate::phrases;
 use crate::process::Ended;
 use crate::verb::{Exit, Output, Subject, Verb};
-use crate::verbs::{ListContainers, ListVolumes, Version};
+use crate::verbs::{ListContainers, ListImages, ListVolumes, Version};
 
 impl Client {
     /// The answer of a call, or what is wrong. Asks the engine whether the
@@ -19,22 +20,32 @@ impl Client {
         done: Done,
         call: &Called,
     ) -> Result<V::Answer, CallError> {
-        let finished = done.finished;
-        let output = Output {
-            exit: finished.exit,
-            stdout: finished.stdout,
-            stderr: finished.stderr,
-            made: done.made,
+        let (output, ended) = done.output();
+        let failed = |kind| {
+            let error = call.failed(kind).with_output(&output);
+            match verb.progress_is_on_both() {
+                true => error.with_progress(&output),
+                false => error,
+            }
         };
-        if let Some(ended) = finished.ended {
-            return Err(call.failed(kind_of(ended)).with_output(&output));
+        if let Some(ended) = ended {
+            return Err(failed(kind_of(ended)));
         }
         if verb.answered(&output) {
             return verb
                 .parse(&output)
                 .map_err(|error| call.unexpected(error, &output));
         }
-        let said = said(&output);
+        let said = match output.exit {
+            Exit::Signal(_) => CallErrorKind::Signalled,
+            Exit::Code(_) => verb.said(&output),
+        };
+        if is_open(said)
+            && let Some((answer, gone)) = verb.without(&output)
+            && self.none_exists(bounds, &gone).await
+        {
+            return Ok(answer);
+        }
         let kind = match verb.subject() {
             Some(subject) if is_open(said) => match self.exists(bounds, &subject, &output).await {
                 Some(false) => match verb.when_absent() {
@@ -45,7 +56,7 @@ impl Client {
             },
             _ => said,
         };
-        Err(call.failed(kind).with_output(&output))
+        Err(failed(kind))
     }
 
     /// Why a call about a container failed that was not one of ours to
@@ -98,7 +109,11 @@ impl Client {
                 let list = ListVolumes::default().only(name.clone());
                 Some(!self.look(bounds, &list).await?.is_empty())
             }
-            // There is no exact list of one image. But `inspect` printed that
+            Subject::ImageId(id) => {
+                let list = ListImages::default().only(id.clone());
+                Some(!self.look(bounds, &list).await?.is_empty())
+            }
+            // There is no exact list of a name's image. But `inspect` printed that
             // it found none, and that is not for want of an engine.
             Subject::Image(_) => {
                 let none = output.exit == Exit::Code(1) && output.stdout.trim_ascii() == b"[]";
@@ -112,19 +127,34 @@ impl Client {
         }
     }
 
+    /// Whether the engine tells that none of these containers exists.
+    async fn none_exists(&self, bounds: &Bounds, containers: &[ContainerId]) -> bool {
+        let list = ListContainers::default().among(containers.iter().cloned());
+        let found = self.look(bounds, &list).await;
+        found.is_some_and(|found| found.is_empty())
+    }
+
     /// A query whose failure is no news.
     async fn look<V: Verb>(&self, bounds: &Bounds, verb: &V) -> Option<V::Answer> {
         let call = Called::new(V::NAME, &verb.argv());
-        let Done { finished, made } = self.ask(bounds, verb, &call).await.ok()?;
-        let (exit, stdout, stderr) = (finished.exit, finished.stdout, finished.stderr);
-        let output = Output {
-            exit,
-            stdout,
-            stderr,
-            made,
-        };
-        let answered = finished.ended.is_none() && verb.answered(&output);
+        let (output, ended) = self.ask(bounds, verb, &call).await.ok()?.output();
+        let answered = ended.is_none() && verb.answered(&output);
         answered.then(|| verb.parse(&output).ok()).flatten()
+    }
+}
+
+impl Done {
+    /// What the call left, and why we ended it, if we did.
+    fn output(self) -> (Output, Option<Ended>) {
+        let Made { container, image } = self.made;
+        let output = Output {
+            exit: self.finished.exit,
+            stdout: self.finished.stdout,
+            stderr: self.finished.stderr,
+            made: container,
+            built: image,
+        };
+        (output, self.finished.ended)
     }
 }
 
@@ -157,7 +187,7 @@ fn absent(subject: &Subject) -> CallErrorKind {
     match subject {
         Subject::Container(_) => CallErrorKind::NoSuchContainer,
         Subject::Volume(_) => CallErrorKind::NoSuchVolume,
-        Subject::Image(_) => CallErrorKind::NoSuchImage,
+        Subject::Image(_) | Subject::ImageId(_) => CallErrorKind::NoSuchImage,
     }
 }
 

@@ -9,11 +9,18 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
-use crate::argv::{Argv, ContainerId, Secret};
+use crate::argv::{Argv, ContainerId, ImageId, Secret};
 use crate::bind::private_file;
 
 /// A folder of their own, which is removed with them.
 pub(super) struct CallFiles(Option<TempDir>);
+
+/// What docker wrote that it had made.
+#[derive(Default)]
+pub(super) struct Made {
+    pub(super) container: Option<ContainerId>,
+    pub(super) image: Option<ImageId>,
+}
 
 impl CallFiles {
     /// Makes what the words need, if they need anything.
@@ -35,16 +42,22 @@ impl CallFiles {
         argv.with_files(&env_file(folder), &id_file(folder))
     }
 
-    /// Removes the files, and gives the id of the container that docker made.
-    pub(super) async fn finish(self) -> Option<ContainerId> {
-        let folder = self.0?;
+    /// Removes the files, and gives what docker wrote that it had made.
+    pub(super) async fn finish(self) -> Made {
+        let Some(folder) = self.0 else {
+            return Made::default();
+        };
         let id = off_the_runtime(move || {
             let id = fs::read_to_string(id_file(folder.path()));
             // What cannot be removed is removed with the folder around it.
             let _ = folder.close();
             id
         });
-        ContainerId::new(id.await.ok()?).ok()
+        let id = id.await.unwrap_or_default();
+        Made {
+            container: ContainerId::new(&*id).ok(),
+            image: ImageId::new(id.trim_ascii_end()).ok(),
+        }
     }
 }
 

@@ -307,5 +307,6 @@ fn output(code: i32, words: Bytes) -> Output {
         stdout: Bytes::new(),
         stderr: words,
         made: None,
+        built: None,
     }
 }

@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::files::CallFiles;
-use crate::argv::{Argv, ContainerId};
+use self::files::{CallFiles, Made};
+use crate::argv::Argv;
 use crate::bind::{BindConfig, PrivateFolder, Timeouts};
 use crate::bounds::Bounds;
 use crate::error::{CallError, CallErrorKind, Called};
@@ -62,13 +62,14 @@ struct Request {
     timeout: Duration,
     stdout_limit: usize,
     progress: Option<LineSink>,
+    progress_is_on_both: bool,
     prompt: Option<&'static str>,
 }
 
 /// A call whose process was reaped.
 struct Done {
     finished: Finished,
-    made: Option<ContainerId>,
+    made: Made,
 }
 
 impl Client {
@@ -142,6 +143,7 @@ impl Client {
             timeout: self.0.timeouts.of(verb.timeout_class()),
             stdout_limit: verb.stdout_limit(),
             progress: verb.progress().cloned(),
+            progress_is_on_both: verb.progress_is_on_both(),
             prompt: verb.prompt(),
         }
     }
@@ -175,7 +177,7 @@ impl Client {
         let stdin = !matches!(request.input, Input::Nothing);
         let process = self.start(request.verb, &request.argv, &files, stdin, Group::Own, fate)?;
         let sink = match request.progress {
-            Some(progress) => Sink::told(progress, request.prompt),
+            Some(progress) => Sink::told(progress, request.prompt, request.progress_is_on_both),
             None => Sink::whole(request.stdout_limit),
         };
         let limits = Limits {

@@ -54,7 +54,7 @@ impl Client {
             Ok(done) => done,
             Err(error) => return Delivery::of(self, Err(call.not_started(error)), Undo::Nothing),
         };
-        let made = done.made.clone();
+        let made = done.made.container.clone();
         match self.conclude(&Bounds::patient(), &verb, done, call).await {
             Ok(answer) => {
                 let undo = verb.undo(Effect::Done(&answer));

@@ -15,6 +15,7 @@ use crate::bounds::Bounds;
 use crate::error::{CallError, CallErrorKind, Called};
 use crate::log::{Invocation, Outcome};
 use crate::process::{Ended, Fate, Group, Process, Tail, drain, wind_up};
+use crate::registry::Streamed;
 use crate::stream::{Ending, Stream, StreamEnd};
 use crate::verb::Exit;
 
@@ -41,11 +42,12 @@ impl Client {
     pub(crate) async fn open(
         &self,
         bounds: &Bounds,
-        verb: &'static str,
+        verb: Streamed,
         argv: &Argv,
         stdin: bool,
         group: Group,
     ) -> Result<Stream, CallError> {
+        let verb = verb.name();
         let call = Called::new(verb, argv);
         let slot = self.slot(bounds, &call).await?;
         let files = CallFiles::make(self.0.folder.calls(), argv).await;

@@ -11,10 +11,11 @@ use crate::bounds::Bounds;
 use crate::client::Client;
 use crate::error::{CallError, CallErrorKind, Called};
 use crate::process::{Group, Lines};
+use crate::registry::Streamed;
 use crate::stream::{StreamControl, StreamEnd, StreamInput, StreamOutput};
-use crate::verbs::{COPY_OUT, copy_out};
+use crate::verbs::copy_out;
 
-const EVENTS: &str = "events";
+const EVENTS: Streamed = Streamed::EVENTS;
 
 /// What the engine calls them.
 const PAUSED: &str = "pause";
@@ -56,7 +57,7 @@ impl Events {
         container: &ContainerId,
     ) -> Result<Self, CallError> {
         let argv = words(container);
-        let call = Called::new(EVENTS, &argv);
+        let call = Called::new(EVENTS.name(), &argv);
         let stream = client
             .open(bounds, EVENTS, &argv, false, Group::Own)
             .await?;
@@ -138,9 +139,9 @@ fn words(container: &ContainerId) -> Argv {
 /// Does something to a container that changes nothing and is an event.
 async fn touch(client: &Client, bounds: &Bounds, container: &ContainerId) -> Result<(), CallError> {
     let argv = copy_out(&container.into(), &ContainerPath::root());
-    let call = Called::new(COPY_OUT, &argv);
+    let call = Called::new(Streamed::COPY_OUT.name(), &argv);
     let stream = client
-        .open(bounds, COPY_OUT, &argv, false, Group::Own)
+        .open(bounds, Streamed::COPY_OUT, &argv, false, Group::Own)
         .await?;
     let (_, mut output, mut control) = stream.split();
     match bounds.limit(output.read(&mut [0; 512])).await {

@@ -21,10 +21,11 @@ use crate::bounds::Bounds;
 use crate::client::Client;
 use crate::error::{Aftermath, CallError, CallErrorKind, Called};
 use crate::process::Group;
+use crate::registry::Streamed;
 use crate::stream::{Ending, Stream};
 use crate::undo::Undo;
 use crate::verb::Verb as _;
-use crate::verbs::{COPY_OUT, CopyIn, UnpauseContainer, copy_in, copy_out};
+use crate::verbs::{UnpauseContainer, copy_in, copy_out};
 
 pub use self::copy::{TarIn, TarOut};
 pub use self::events::{ContainerEvent, Events};
@@ -173,8 +174,8 @@ impl Hold {
     /// Dropping the future leaves no process.
     pub async fn copy_in(&self, directory: &ContainerPath) -> Result<TarIn<'_>, CallError> {
         let argv = copy_in(&(&self.container).into(), directory);
-        let call = Called::new(CopyIn::NAME, &argv);
-        let stream = self.start(CopyIn::NAME, &argv, &call, true).await?;
+        let call = Called::new(Streamed::COPY_IN.name(), &argv);
+        let stream = self.start(Streamed::COPY_IN, &argv, &call, true).await?;
         Ok(TarIn::new(self, call, stream))
     }
 
@@ -192,8 +193,8 @@ impl Hold {
     /// Dropping the future leaves no process.
     pub async fn copy_out(&self, path: &ContainerPath) -> Result<TarOut<'_>, CallError> {
         let argv = copy_out(&(&self.container).into(), path);
-        let call = Called::new(COPY_OUT, &argv);
-        let stream = self.start(COPY_OUT, &argv, &call, false).await?;
+        let call = Called::new(Streamed::COPY_OUT.name(), &argv);
+        let stream = self.start(Streamed::COPY_OUT, &argv, &call, false).await?;
         Ok(TarOut::new(self, call, stream))
     }
 
@@ -241,7 +242,7 @@ impl Hold {
     /// all wait for places for their copies get them.
     async fn start(
         &self,
-        verb: &'static str,
+        verb: Streamed,
         argv: &Argv,
         call: &Called,
         stdin: bool,

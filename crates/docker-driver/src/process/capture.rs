@@ -23,12 +23,18 @@ pub(crate) struct Sink {
 enum Kept {
     /// All of it, up to a limit.
     Whole { bytes: BytesMut, limit: usize },
-    /// Nothing: it is told line by line, unless a line is this one.
-    Told {
-        lines: Lines,
-        sink: LineSink,
-        prompt: Option<&'static str>,
-    },
+    /// The end: it is told line by line.
+    Told(Box<Told>),
+}
+
+struct Told {
+    sink: LineSink,
+    lines: Lines,
+    /// Of standard error, if those are told too.
+    error_lines: Option<Lines>,
+    /// A line that is objected to.
+    prompt: Option<&'static str>,
+    tail: Tail,
 }
 
 impl Sink {
@@ -38,14 +44,16 @@ impl Sink {
         Self::new(Kept::Whole { bytes, limit })
     }
 
-    /// Tells of each line. The line `prompt` is objected to.
-    pub(crate) fn told(sink: LineSink, prompt: Option<&'static str>) -> Self {
-        let lines = Lines::new();
-        Self::new(Kept::Told {
-            lines,
+    /// Tells of each line, of standard error too if `both`. The line `prompt`
+    /// is objected to.
+    pub(crate) fn told(sink: LineSink, prompt: Option<&'static str>, both: bool) -> Self {
+        Self::new(Kept::Told(Box::new(Told {
             sink,
+            lines: Lines::new(),
+            error_lines: both.then(Lines::new),
             prompt,
-        })
+            tail: Tail::default(),
+        })))
     }
 
     fn new(kept: Kept) -> Self {
@@ -73,15 +81,12 @@ impl Sink {
                 bytes.extend_from_slice(&new[..new.len().min(room)]);
                 (new.len() > room).then_some(Ended::OutputTooLarge)
             }
-            Kept::Told {
-                lines,
-                sink,
-                prompt,
-            } => {
+            Kept::Told(told) => {
+                told.tail.take(new);
                 let mut prompted = false;
-                lines.take(new, |line| match *prompt {
+                told.lines.take(new, |line| match told.prompt {
                     Some(prompt) if line == prompt => prompted = true,
-                    _ => sink.tell(line),
+                    _ => told.sink.tell(line),
                 });
                 prompted.then_some(Ended::Prompted)
             }
@@ -92,13 +97,25 @@ impl Sink {
         }
     }
 
+    /// The same of standard error, which is kept elsewhere.
+    pub(crate) fn take_error(&mut self, new: &[u8]) {
+        if let Kept::Told(told) = &mut self.kept
+            && let Some(lines) = &mut told.error_lines
+        {
+            lines.take(new, |line| told.sink.tell(line));
+        }
+    }
+
     /// What was kept.
     pub(crate) fn finish(self) -> Bytes {
         match self.kept {
             Kept::Whole { bytes, .. } => bytes.freeze(),
-            Kept::Told { lines, sink, .. } => {
-                lines.finish(|line| sink.tell(line));
-                Bytes::new()
+            Kept::Told(told) => {
+                let all = [Some(told.lines), told.error_lines];
+                for lines in all.into_iter().flatten() {
+                    lines.finish(|line| told.sink.tell(line));
+                }
+                told.tail.finish()
             }
         }
     }
@@ -181,7 +198,7 @@ mod tests {
         let told = Arc::new(Mutex::new(Vec::new()));
         let told_too = Arc::clone(&told);
         let tell = LineSink::new(move |line| told_too.lock().unwrap().push(line.to_owned()));
-        (Sink::told(tell, prompt), told)
+        (Sink::told(tell, prompt, false), told)
     }
 
     fn told(chunks: &[&[u8]]) -> Vec<String> {
@@ -190,7 +207,7 @@ mod tests {
             sink.take(chunk);
         }
         assert_eq!(sink.objection(), None);
-        assert!(sink.finish().is_empty());
+        assert_eq!(sink.finish(), chunks.concat());
         let told = told.lock().unwrap();
         told.clone()
     }

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -62,7 +63,7 @@ pub(crate) struct Finished {
 pub(crate) async fn supervise(
     mut process: Process,
     input: Input,
-    mut sink: Sink,
+    sink: Sink,
     limits: Limits,
     stop: CancellationToken,
 ) -> io::Result<Finished> {
@@ -75,12 +76,20 @@ pub(crate) async fn supervise(
     );
     let mut tail = Tail::default();
     let objects = sink.objects();
+    // Never contended: both streams are read by the same task.
+    let sink = Mutex::new(sink);
+    let with_sink = |act: &dyn Fn(&mut Sink)| {
+        act(&mut sink.lock().unwrap_or_else(PoisonError::into_inner));
+    };
     let (exit, ended) = {
         let mut drained = pin!(async {
             tokio::join!(
                 feed(stdin, input),
-                drain(stdout, |bytes| sink.take(bytes)),
-                drain(stderr, |bytes| tail.take(bytes)),
+                drain(stdout, |bytes| with_sink(&|sink| sink.take(bytes))),
+                drain(stderr, |bytes| {
+                    with_sink(&|sink| sink.take_error(bytes));
+                    tail.take(bytes);
+                }),
             );
         });
         let why = async {
@@ -93,6 +102,7 @@ pub(crate) async fn supervise(
         };
         watch(&mut process, drained.as_mut(), why, limits).await?
     };
+    let sink = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Finished {
         exit,
         // An objection counts even if the process ended before we heard of it.

@@ -17,9 +17,6 @@ pub struct CopyIn {
     tar: Input,
 }
 
-/// The name under which copies out of containers are counted.
-pub(crate) const COPY_OUT: &str = "cp out";
-
 /// The words that unpack a tar stream into a directory.
 pub(crate) fn copy_in(container: &ContainerRef, directory: &ContainerPath) -> Argv {
     Argv::new(&["cp"])

@@ -1,9 +1,12 @@
-//! The engine itself; for binding.
+//! The engine itself.
+
+use std::time::SystemTime;
 
 use serde::Deserialize;
 
 use super::json;
 use crate::argv::Argv;
+use crate::time::parse_time;
 use crate::verb::{Output, ParseError, Query, Verb};
 
 /// `docker version`. Fails when no engine answers.
@@ -13,6 +16,23 @@ pub(crate) struct Version;
 /// `docker info`. Fails when no engine answers.
 #[derive(Debug)]
 pub(crate) struct Info;
+
+/// `docker info`: what the engine's own clock says. Whatever is to be told from
+/// the engine's times, such as an age, is told by this and never by the clock
+/// of this machine, which may be another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::exhaustive_structs, reason = "there is nothing to ask for")]
+pub struct EngineTime;
+
+/// What an engine's clock said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EngineNow {
+    /// Which engine it is, by the id that it made for itself.
+    pub id: String,
+    /// When it answered; earlier than now by as long as the answer took.
+    pub time: SystemTime,
+}
 
 /// Client and engine.
 #[derive(Debug, Deserialize)]
@@ -118,3 +138,30 @@ impl Verb for Info {
 }
 
 impl Query for Info {}
+
+impl Verb for EngineTime {
+    type Answer = EngineNow;
+    const NAME: &'static str = Info::NAME;
+
+    fn argv(&self) -> Argv {
+        Info.argv()
+    }
+
+    fn parse(&self, output: &Output) -> Result<EngineNow, ParseError> {
+        let clock: Clock = json::one("the time of an engine", &output.stdout)?;
+        Ok(EngineNow {
+            id: clock.id,
+            time: parse_time(&clock.system_time)?,
+        })
+    }
+}
+
+impl Query for EngineTime {}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Clock {
+    #[serde(rename = "ID")]
+    id: String,
+    system_time: String,
+}

@@ -1,6 +1,7 @@
 //! A program in a running container, held open.
 
 use crate::argv::{Argv, ContainerRef};
+use crate::registry::Streamed;
 use crate::verbs::User;
 
 /// `docker exec --interactive`: a program whose standard input and output are
@@ -18,7 +19,7 @@ pub struct ExecStream {
 
 impl ExecStream {
     /// The name under which calls are counted.
-    pub const NAME: &'static str = "exec";
+    pub const NAME: &'static str = Streamed::EXEC.name();
 
     /// Runs this program with these arguments.
     pub fn new<S: Into<String>>(

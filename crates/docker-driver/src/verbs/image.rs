@@ -1,12 +1,14 @@
 //! Images.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use serde::Deserialize;
 
 use super::json;
 use crate::argv::{Argv, ImageRef, Platform};
 use crate::phrases;
+use crate::time::maybe_time;
 use crate::verb::{LineSink, Output, ParseError, Query, Subject, TimeoutClass, Verb};
 
 /// `docker image inspect`. An image that the engine does not have is an
@@ -26,6 +28,8 @@ pub struct ImageFacts {
     pub tags: Vec<String>,
     /// `name@sha256:…` of every registry that it is known in.
     pub digests: Vec<String>,
+    /// When it was built, as its builder says, which may be any time.
+    pub created: Option<SystemTime>,
     /// Operating system.
     pub os: String,
     /// Processor architecture, by Go's name, such as `amd64`.
@@ -109,6 +113,7 @@ impl Verb for InspectImage {
             id: found.id,
             tags: found.repo_tags.unwrap_or_default(),
             digests: found.repo_digests.unwrap_or_default(),
+            created: maybe_time(&found.created.unwrap_or_default())?,
             os: found.os,
             architecture: found.architecture,
             variant: found.variant,
@@ -172,6 +177,7 @@ struct Raw {
     id: String,
     repo_tags: Option<Vec<String>>,
     repo_digests: Option<Vec<String>>,
+    created: Option<String>,
     os: String,
     architecture: String,
     #[serde(default)]

@@ -24,6 +24,7 @@ fn parser<V: Verb>(verb: V) -> Parse {
             stdout: Bytes::copy_from_slice(stdout),
             stderr: Bytes::new(),
             made: None,
+            built: None,
         };
         verb.parse(&output).map(drop)
     })
@@ -132,6 +133,7 @@ fn lists_hold_one_object_a_line_and_may_be_empty() {
         stdout: stdout.to_owned().into(),
         stderr: Bytes::new(),
         made: None,
+        built: None,
     };
     let rows = ListContainers::default()
         .parse(&output(&format!("{ROW}\n{ROW}\n\n")))

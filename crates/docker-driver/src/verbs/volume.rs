@@ -1,11 +1,13 @@
 //! Volumes.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use serde::Deserialize;
 
 use super::{Removal, json};
 use crate::argv::{Argv, CreationMark, Label, VolumeName};
+use crate::time::maybe_time;
 use crate::undo::Undo;
 use crate::verb::{Effect, Mutation, Output, ParseError, Query, Subject, Verb};
 
@@ -46,8 +48,8 @@ pub struct VolumeFacts {
     pub name: String,
     /// The driver that keeps it.
     pub driver: String,
-    /// When it was created, as RFC 3339.
-    pub created: String,
+    /// When it was created, by the engine's clock, in whole seconds.
+    pub created: Option<SystemTime>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// The driver's options.
@@ -142,7 +144,7 @@ impl Verb for InspectVolume {
         Ok(Some(VolumeFacts {
             name: found.name,
             driver: found.driver,
-            created: found.created_at,
+            created: maybe_time(&found.created_at)?,
             labels: found.labels.unwrap_or_default(),
             options: found.options.unwrap_or_default(),
         }))

@@ -1,11 +1,13 @@
-//! Looking at one container.
+//! Looking at containers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
 
 use serde::Deserialize;
 
 use crate::argv::{Argv, ContainerId, ContainerRef};
-use crate::verb::{Output, ParseError, Query, Subject, Verb};
+use crate::time::maybe_time;
+use crate::verb::{Exit, Output, ParseError, Query, STDOUT_LIMIT, Subject, Verb};
 use crate::verbs::json;
 
 /// `docker container inspect`. A container that does not exist is an answer.
@@ -23,6 +25,36 @@ impl InspectContainer {
     }
 }
 
+/// `docker container inspect` of many containers at once: the facts of those
+/// that exist, in no order. One that does not exist is left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InspectContainers {
+    containers: BTreeSet<ContainerId>,
+}
+
+impl InspectContainers {
+    /// Most containers of one call, so that words and answer stay within what
+    /// the system and this driver take.
+    pub const MOST: usize = 100;
+
+    /// The calls that look at all of these containers: one for each
+    /// [`MOST`](Self::MOST) of them, none for none.
+    pub fn of(containers: impl IntoIterator<Item = ContainerId>) -> Vec<Self> {
+        let all: BTreeSet<_> = containers.into_iter().collect();
+        let all: Vec<_> = all.into_iter().collect();
+        let one = |chunk: &[ContainerId]| Self {
+            containers: chunk.iter().cloned().collect(),
+        };
+        all.chunks(Self::MOST).map(one).collect()
+    }
+
+    fn missing(&self, found: &[ContainerFacts]) -> Vec<ContainerId> {
+        let found: BTreeSet<_> = found.iter().map(|facts| &facts.id).collect();
+        let missing = self.containers.iter().filter(|id| !found.contains(id));
+        missing.cloned().collect()
+    }
+}
+
 /// What the engine says of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -33,8 +65,10 @@ pub struct ContainerFacts {
     pub name: String,
     /// The id of its image.
     pub image: String,
-    /// When it was created, as RFC 3339.
-    pub created: String,
+    /// Its image as its creation named it.
+    pub image_name: String,
+    /// When it was created, by the engine's clock.
+    pub created: Option<SystemTime>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// What it is doing.
@@ -60,6 +94,39 @@ pub struct ContainerState {
     pub exit_code: i64,
     /// Why its last start failed; empty if it did not.
     pub error: String,
+    /// Whether its last run was ended for want of memory; a kill within a
+    /// container that went on is no such end, but old engines may count it.
+    pub oom_killed: bool,
+    /// When it was last started, if ever.
+    pub started_at: Option<SystemTime>,
+    /// When it last ended, if ever.
+    pub finished_at: Option<SystemTime>,
+}
+
+impl ContainerFacts {
+    fn read(raw: Raw, expected: &'static str) -> Result<Self, ParseError> {
+        let id = ContainerId::new(raw.id).map_err(|error| ParseError::new(expected, error))?;
+        Ok(Self {
+            id,
+            name: raw.name.trim_start_matches('/').to_owned(),
+            image: raw.image,
+            image_name: raw.config.image,
+            created: maybe_time(&raw.created)?,
+            labels: raw.config.labels.unwrap_or_default(),
+            state: ContainerState {
+                status: raw.state.status,
+                running: raw.state.running,
+                paused: raw.state.paused,
+                exit_code: raw.state.exit_code,
+                error: raw.state.error,
+                oom_killed: raw.state.oom_killed,
+                started_at: maybe_time(&raw.state.started_at)?,
+                finished_at: maybe_time(&raw.state.finished_at)?,
+            },
+            remove_at_end: raw.host_config.auto_remove,
+            memory: raw.host_config.memory,
+        })
+    }
 }
 
 impl Verb for InspectContainer {
@@ -73,23 +140,7 @@ impl Verb for InspectContainer {
     fn parse(&self, output: &Output) -> Result<Self::Answer, ParseError> {
         const EXPECTED: &str = "a list of one container";
         let [found]: [Raw; 1] = json::one(EXPECTED, &output.stdout)?;
-        let id = ContainerId::new(found.id).map_err(|error| ParseError::new(EXPECTED, error))?;
-        Ok(Some(ContainerFacts {
-            id,
-            name: found.name.trim_start_matches('/').to_owned(),
-            image: found.image,
-            created: found.created,
-            labels: found.config.labels.unwrap_or_default(),
-            state: ContainerState {
-                status: found.state.status,
-                running: found.state.running,
-                paused: found.state.paused,
-                exit_code: found.state.exit_code,
-                error: found.state.error,
-            },
-            remove_at_end: found.host_config.auto_remove,
-            memory: found.host_config.memory,
-        }))
+        ContainerFacts::read(found, EXPECTED).map(Some)
     }
 
     fn subject(&self) -> Option<Subject> {
@@ -102,6 +153,52 @@ impl Verb for InspectContainer {
 }
 
 impl Query for InspectContainer {}
+
+impl Verb for InspectContainers {
+    type Answer = Vec<ContainerFacts>;
+    const NAME: &'static str = InspectContainer::NAME;
+
+    fn argv(&self) -> Argv {
+        let argv = Argv::new(&["container", "inspect"]);
+        let positional = |argv: Argv, id| argv.positional(id);
+        self.containers.iter().fold(argv, positional)
+    }
+
+    fn parse(&self, output: &Output) -> Result<Self::Answer, ParseError> {
+        const EXPECTED: &str = "a list of the containers that were asked for";
+        let raw: Vec<Raw> = json::one(EXPECTED, &output.stdout)?;
+        let found: Result<Vec<_>, _> = raw
+            .into_iter()
+            .map(|raw| ContainerFacts::read(raw, EXPECTED))
+            .collect();
+        let found = found?;
+        let distinct: BTreeSet<_> = found.iter().map(|facts| &facts.id).collect();
+        if distinct.len() < found.len() || !distinct.iter().all(|id| self.containers.contains(*id))
+        {
+            return Err(ParseError::new(EXPECTED, "there is another one in it"));
+        }
+        if output.exit.is_success() && !self.missing(&found).is_empty() {
+            return Err(ParseError::new(EXPECTED, "one is missing"));
+        }
+        Ok(found)
+    }
+
+    /// A container of the test machine has 8 KiB; its labels and its variables
+    /// may be more.
+    fn stdout_limit(&self) -> usize {
+        2 * STDOUT_LIMIT
+    }
+
+    /// Docker prints those that it found, and fails when it did not find all.
+    fn without(&self, output: &Output) -> Option<(Self::Answer, Vec<ContainerId>)> {
+        let printed = output.exit == Exit::Code(1);
+        let found = printed.then(|| self.parse(output).ok()).flatten()?;
+        let missing = self.missing(&found);
+        (!missing.is_empty()).then_some((found, missing))
+    }
+}
+
+impl Query for InspectContainers {}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -118,6 +215,8 @@ struct Raw {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct RawConfig {
+    #[serde(default)]
+    image: String,
     labels: Option<BTreeMap<String, String>>,
 }
 
@@ -130,6 +229,12 @@ struct RawState {
     exit_code: i64,
     #[serde(default)]
     error: String,
+    #[serde(rename = "OOMKilled", default)]
+    oom_killed: bool,
+    #[serde(default)]
+    started_at: String,
+    #[serde(default)]
+    finished_at: String,
 }
 
 #[derive(Deserialize)]

@@ -1,10 +1,14 @@
 //! Finding containers.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 
 use crate::argv::{Argv, ContainerId, ContainerRef, Label};
 use crate::verb::{Output, ParseError, Query, Verb};
 use crate::verbs::json;
+
+const EXPECTED: &str = "a list of containers";
 
 /// `docker ps --all`: the containers that meet every filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -12,6 +16,7 @@ pub struct ListContainers {
     labels: Vec<Label>,
     label_keys: Vec<String>,
     only: Option<ContainerRef>,
+    among: Option<BTreeSet<ContainerId>>,
 }
 
 /// One container of a list.
@@ -20,8 +25,10 @@ pub struct ListContainers {
 pub struct ContainerRow {
     /// Its id.
     pub id: ContainerId,
-    /// Its name.
+    /// Its own name.
     pub name: String,
+    /// Names that links of other containers give it: `other/alias`.
+    pub aliases: Vec<String>,
     /// `created`, `running`, `paused`, `restarting`, `removing`, `exited` or
     /// `dead`.
     pub state: String,
@@ -49,6 +56,46 @@ impl ListContainers {
         self.only = Some(container.into());
         self
     }
+
+    /// Demands one of these containers. With several thousand of them, the
+    /// words may become longer than the system allows.
+    #[must_use]
+    pub fn among(mut self, containers: impl IntoIterator<Item = ContainerId>) -> Self {
+        self.among = Some(containers.into_iter().collect());
+        self
+    }
+
+    fn wants(&self, row: &ContainerRow) -> bool {
+        let is_it = match &self.only {
+            Some(ContainerRef::Name(name)) => row.has_name(name.as_str()),
+            Some(ContainerRef::Id(id)) => row.id == *id,
+            None => true,
+        };
+        let among = self.among.as_ref();
+        is_it && among.is_none_or(|among| among.contains(&row.id))
+    }
+}
+
+impl ContainerRow {
+    fn read(raw: Raw) -> Result<Self, ParseError> {
+        let id = ContainerId::new(raw.id).map_err(|error| ParseError::new(EXPECTED, error))?;
+        // A name of its own holds neither of these signs.
+        let (aliases, own): (Vec<_>, Vec<_>) =
+            raw.names.split(',').partition(|name| name.contains('/'));
+        let [name] = own[..] else {
+            return Err(ParseError::new(EXPECTED, "a container has no name"));
+        };
+        Ok(Self {
+            id,
+            name: name.to_owned(),
+            aliases: aliases.into_iter().map(str::to_owned).collect(),
+            state: raw.state,
+        })
+    }
+
+    fn has_name(&self, name: &str) -> bool {
+        self.name == name || self.aliases.iter().any(|alias| alias == name)
+    }
 }
 
 impl Verb for ListContainers {
@@ -68,32 +115,20 @@ impl Verb for ListContainers {
                 "filter",
                 self.label_keys.iter().map(|key| format!("label={key}")),
             );
-        match &self.only {
-            // Narrows the list; `parse` then compares exactly.
+        // These narrow the list; `parse` then compares exactly.
+        let argv = match &self.only {
             Some(ContainerRef::Name(name)) => argv.option("filter", format!("name={name}")),
             Some(ContainerRef::Id(id)) => argv.option("filter", format!("id={id}")),
             None => argv,
-        }
+        };
+        let among = self.among.iter().flatten();
+        argv.options("filter", among.map(|id| format!("id={id}")))
     }
 
     fn parse(&self, output: &Output) -> Result<Self::Answer, ParseError> {
-        const EXPECTED: &str = "a list of containers";
         let rows: Vec<Raw> = json::lines(EXPECTED, &output.stdout)?;
-        let rows = rows.into_iter().map(|row| {
-            let id = ContainerId::new(row.id).map_err(|error| ParseError::new(EXPECTED, error))?;
-            Ok(ContainerRow {
-                id,
-                name: row.names,
-                state: row.state,
-            })
-        });
-        let rows: Vec<_> = rows.collect::<Result<_, ParseError>>()?;
-        let wanted = |row: &ContainerRow| match &self.only {
-            Some(ContainerRef::Name(name)) => row.name.split(',').any(|one| one == name.as_str()),
-            Some(ContainerRef::Id(id)) => row.id == *id,
-            None => true,
-        };
-        Ok(rows.into_iter().filter(wanted).collect())
+        let rows: Result<Vec<_>, _> = rows.into_iter().map(ContainerRow::read).collect();
+        Ok(rows?.into_iter().filter(|row| self.wants(row)).collect())
     }
 }
 

@@ -9,7 +9,7 @@ mod remove;
 mod run;
 
 pub use self::control::{KillContainer, PauseContainer, Signal, StartContainer, UnpauseContainer};
-pub use self::inspect::{ContainerFacts, ContainerState, InspectContainer};
+pub use self::inspect::{ContainerFacts, ContainerState, InspectContainer, InspectContainers};
 pub use self::list::{ContainerRow, ListContainers};
 pub use self::mount::{Mount, TmpfsVolume};
 pub use self::options::{RunOptions, User};
