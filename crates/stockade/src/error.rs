@@ -113,6 +113,14 @@ words! { unranked "operation"
         DisposeScope = "dispose_scope",
         /// Removing what is old or idle.
         Reap = "reap",
+        /// Looking at what there is, for an operator.
+        Inspect = "inspect",
+        /// Removing what nobody uses, for an operator.
+        Prune = "prune",
+        /// Making ready ahead, for an operator.
+        SetUp = "set_up",
+        /// Removing everything, for an operator.
+        TearDown = "tear_down",
         /// Closing a backend.
         Close = "close",
     }

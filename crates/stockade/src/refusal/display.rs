@@ -28,6 +28,8 @@ impl fmt::Display for Refusal {
             | Self::NotYetServed { .. }
             | Self::NeverServed { .. } => self.declared(f),
             Self::ImageNotFound { .. }
+            | Self::BuildDirectory { .. }
+            | Self::ImageBuild { .. }
             | Self::ImageDigestMismatch { .. }
             | Self::ImagePlatformMismatch { .. }
             | Self::ImageUserUnresolved { .. }
@@ -162,6 +164,20 @@ impl Refusal {
                 "the image's user `{}` cannot be resolved ({}); use an image whose USER is a \
                  number or stands in its /etc/passwd",
                 excerpt(user),
+                excerpt(why)
+            ),
+            Self::BuildDirectory { directory, why } => write!(
+                f,
+                "no image can be built from `{}`: {}; name a directory of its own with a \
+                 Dockerfile and what that needs",
+                excerpt(directory),
+                excerpt(why)
+            ),
+            Self::ImageBuild { directory, why } => write!(
+                f,
+                "the image of `{}` could not be built: {}; look at the error's detail for what \
+                 the build said, and correct the Dockerfile",
+                excerpt(directory),
                 excerpt(why)
             ),
             Self::ImageVolume { path } => write!(

@@ -141,6 +141,21 @@ pub enum Refusal {
         /// The image's.
         found: String,
     },
+    /// The directory is none that an image can be built from.
+    BuildDirectory {
+        /// The directory.
+        directory: String,
+        /// Why.
+        why: String,
+    },
+    /// The recipe in the directory does not lead to an image. What the build
+    /// said is in the error's detail.
+    ImageBuild {
+        /// The directory.
+        directory: String,
+        /// Why.
+        why: String,
+    },
     /// The user that the image names cannot be resolved.
     ImageUserUnresolved {
         /// As the image names it.
@@ -322,6 +337,8 @@ impl Refusal {
             Self::ImageNotFound { .. } => "image_not_found",
             Self::ImageDigestMismatch { .. } => "image_digest_mismatch",
             Self::ImagePlatformMismatch { .. } => "image_platform_mismatch",
+            Self::BuildDirectory { .. } => "build_directory",
+            Self::ImageBuild { .. } => "image_build",
             Self::ImageUserUnresolved { .. } => "image_user_unresolved",
             Self::ImageVolume { .. } => "image_volume",
             Self::WorkDirHidesContent { .. } => "work_dir_hides_content",
@@ -386,6 +403,8 @@ impl Refusal {
             | Self::NeverServed { .. }
             | Self::ImageDigestMismatch { .. }
             | Self::ImagePlatformMismatch { .. }
+            | Self::BuildDirectory { .. }
+            | Self::ImageBuild { .. }
             | Self::ImageUserUnresolved { .. }
             | Self::ImageVolume { .. }
             | Self::WorkDirHidesContent { .. }

@@ -185,6 +185,14 @@ fn refusals_of_engines() -> Vec<Refusal> {
             wanted: "linux/arm64".parse().expect("a platform"),
             found: text("linux/amd64"),
         },
+        Refusal::BuildDirectory {
+            directory: text("/srv/recipe"),
+            why: text("there is no Dockerfile in it"),
+        },
+        Refusal::ImageBuild {
+            directory: text("/srv/recipe"),
+            why: text("a step failed"),
+        },
         Refusal::ImageUserUnresolved {
             user: text("app"),
             why: text("no /etc/passwd"),
@@ -266,7 +274,7 @@ fn codes_are_unique_and_plain() {
     codes.sort_unstable();
     codes.dedup();
     assert_eq!(codes.len(), count);
-    assert_eq!(count, 72, "a new reason belongs into this file");
+    assert_eq!(count, 74, "a new reason belongs into this file");
     for code in codes {
         assert!(
             code.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
