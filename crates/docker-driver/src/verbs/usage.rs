@@ -51,6 +51,9 @@ pub struct ImageUsage {
     /// What would become free without it, in bytes.
     #[serde(rename = "UniqueSize", deserialize_with = "bytes")]
     pub unique: Option<u64>,
+    /// How many containers were made of it, running or not.
+    #[serde(deserialize_with = "count")]
+    pub containers: Option<u64>,
 }
 
 /// What a container takes.
@@ -78,6 +81,10 @@ pub struct VolumeUsage {
     /// others; 0 for one in memory that no container has mounted.
     #[serde(deserialize_with = "bytes")]
     pub size: Option<u64>,
+    /// How many containers have it, running or not. None where the engine
+    /// cannot tell its size either.
+    #[serde(deserialize_with = "count")]
+    pub links: Option<u64>,
 }
 
 impl Verb for DiskUsage {
@@ -109,6 +116,13 @@ fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     // A container's may be followed by what it has in all.
     let own = text.split_once(" (").map_or(&*text, |(own, _)| own);
     size::parse(own).map_err(D::Error::custom)
+}
+
+fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    match &*String::deserialize(from)? {
+        "N/A" => Ok(None),
+        number => number.parse().map(Some).map_err(D::Error::custom),
+    }
 }
 
 fn image_id<'de, D: Deserializer<'de>>(from: D) -> Result<ImageId, D::Error> {
