@@ -12,11 +12,11 @@ use stockade::{GuestPath, Sandbox};
 
 use self::end::{Direction, direction};
 use crate::failure::Failure;
-use crate::host::Source;
+use crate::host::{AtConflict, Source};
 use crate::meter::Meter;
 use crate::named;
 use crate::session::Session;
-use crate::transfer::{Destination, Output, Sent, bring, send};
+use crate::transfer::{Destination, Manner, Output, Sent, bring, send};
 use crate::{args, exit, host, report, say};
 
 /// Copies; the answer is our own exit code.
@@ -101,8 +101,14 @@ impl Work<'_> {
             .map(|path| Output::of(or_work_dir(path), work_dir, destination.clone()))
             .collect();
         let outputs = outputs.map_err(|fault| Failure::Usage(vec![fault]))?;
-        let (overwrite, json) = (self.args.overwrite, self.args.common.json);
-        let brought = bring(&self.session.call, &self.sandbox, &outputs, overwrite, json).await?;
+        let json = self.args.common.json;
+        let manner = Manner {
+            overwrite: self.args.overwrite,
+            // The sandbox stays, so that all can be copied again.
+            at_conflict: AtConflict::LandNothing,
+            quiet: json,
+        };
+        let brought = bring(&self.session.call, &self.sandbox, &outputs, manner).await?;
         if json && say::object(&report::versioned(report::brought(&brought))).is_err() {
             return Ok(exit::FAILED);
         }
@@ -110,13 +116,7 @@ impl Work<'_> {
             say::lines(&brought.missing);
             say::lines(&brought.in_the_way);
         }
-        Ok(
-            match (brought.in_the_way.is_empty(), brought.missing.is_empty()) {
-                (false, _) => exit::REFUSED,
-                (true, false) => exit::INCOMPLETE,
-                (true, true) => 0,
-            },
-        )
+        Ok(exit::of_copy(brought.is_whole(), !brought.files.is_empty()))
     }
 
     async fn copy_to_output(&self, from: &[u8]) -> Result<u8, Failure> {

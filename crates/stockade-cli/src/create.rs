@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use stockade::{Backend as _, Refusal, Which};
+use stockade_docker::DockerBackend;
 
 use crate::failure::Failure;
 use crate::named::{self, Name, Note, Notes};
@@ -42,8 +43,12 @@ async fn made(args: &args::Create, session: &Session) -> Result<u8, Failure> {
     };
     let id = sandbox.id().as_str().to_owned();
     let endpoint = backend.endpoint();
-    let image = recipe.image_name().to_owned();
-    if let Err(failure) = notes.write(&Note::new(&args.engine, &endpoint, &name, &id, recipe)) {
+    let image = recipe.image_name();
+    let noted = match found_again(session, &backend, &name, &id, recipe).await {
+        Ok(recipe) => notes.write(&Note::new(&args.engine, &endpoint, &name, &id, recipe)),
+        Err(failure) => Err(failure),
+    };
+    if let Err(failure) = noted {
         let which = Which::Instance(sandbox.id().clone());
         drop(sandbox);
         remove(&backend, &key, which).await;
@@ -61,4 +66,24 @@ async fn made(args: &args::Create, session: &Session) -> Result<u8, Failure> {
         say::text(&format!("{}\t{id}\n", name.as_str()))
     };
     Ok(if said.is_ok() { 0 } else { exit::FAILED })
+}
+
+/// The recipe by which later commands find the sandbox. The image that was
+/// built is named by its id: another build can be another image.
+async fn found_again(
+    session: &Session,
+    backend: &DockerBackend,
+    name: &Name,
+    id: &str,
+    recipe: Recipe,
+) -> Result<Recipe, Failure> {
+    if !recipe.is_built() {
+        return Ok(recipe);
+    }
+    let made = named::listed(&session.call, backend, name).await?;
+    let image = made.into_iter().find(|info| info.id.as_str() == id);
+    let image = image.ok_or_else(|| {
+        Failure::Host("the sandbox has gone before its image could be noted; try again".to_owned())
+    })?;
+    Ok(recipe.of_image(&image.image_id))
 }

@@ -8,7 +8,8 @@
 use stockade::exec::NotStartedWhy;
 use stockade::{ErrorKind, ExecStatus};
 
-/// The program succeeded, and an output did not come or could not land.
+/// What was asked for was done in part: the program succeeded and an output did
+/// not come or could not land, or some of several things were done.
 pub(crate) const INCOMPLETE: u8 = 121;
 /// The program wrote more than `--max-output` allows and was ended.
 pub(crate) const OUTPUT_LIMIT: u8 = 123;
@@ -35,10 +36,10 @@ Exit codes:
   0..255  the program's own exit code, unchanged
   128+N   the program was ended by signal N
   64      the arguments were not understood
-  121     the program succeeded, and something of --out is missing or could not
-          land; of cp: something was not copied
-  122     refused: what was asked for cannot be enforced, does not exist or
-          does not fit
+  121     done in part: the program succeeded, and something of --out is missing
+          or could not land; or some of several files or sandboxes were done
+  122     nothing was done: what was asked for is refused, is not there (a file
+          too, in every command) or does not fit
   123     the program wrote more than --max-output
   124     the program ran longer than --timeout
   125     stockade or the engine failed, or --deadline passed
@@ -76,6 +77,16 @@ pub(crate) fn of_error(error: &stockade::Error) -> u8 {
         ErrorKind::InvalidRequest => USAGE,
         ErrorKind::Cancelled => INTERRUPTED,
         _ => FAILED,
+    }
+}
+
+/// The code for a copy: what was not done at all is refused, what was done in
+/// part is incomplete.
+pub(crate) const fn of_copy(whole: bool, some: bool) -> u8 {
+    match (whole, some) {
+        (true, _) => 0,
+        (false, true) => INCOMPLETE,
+        (false, false) => REFUSED,
     }
 }
 

@@ -39,7 +39,6 @@ async fn listed(args: &args::Ls, session: &Session) -> Result<u8, Failure> {
             "entries": entries,
             "truncated": listing.truncated,
             "closed": listing.closed.iter().map(|name| report::text(name)).collect::<Vec<_>>(),
-            "closed": listing.closed.iter().map(|name| report::text(name)).collect::<Vec<_>>(),
         });
         say::object(&report::versioned(object))
     } else {
@@ -51,19 +50,16 @@ async fn listed(args: &args::Ls, session: &Session) -> Result<u8, Failure> {
             args.max_entries
         ));
     }
-    if !listing.closed.is_empty() && !args.common.json {
-        say::line(&format!(
-            "{} directories may not be looked into by the sandbox's user",
-            listing.closed.len()
-        ));
-    }
     if !args.common.json {
-        for name in &listing.closed {
-            let name = printable(name);
-            say::line(&format!(
-                "`{name}` may not be looked into by the sandbox's user"
-            ));
-        }
+        let closed: Vec<String> = listing
+            .closed
+            .iter()
+            .map(|name| {
+                let name = printable(name);
+                format!("`{name}` may not be looked into by the sandbox's user")
+            })
+            .collect();
+        say::lines(&closed);
     }
     Ok(if said.is_ok() { 0 } else { exit::FAILED })
 }
@@ -179,7 +175,7 @@ fn printable(name: &[u8]) -> String {
     let mut text = String::new();
     for chunk in name.utf8_chunks() {
         for character in chunk.valid().chars() {
-            if character.is_control() || character == '\\' {
+            if say::is_unseen(character) || character == '\\' {
                 text.extend(character.escape_default());
             } else {
                 text.push(character);

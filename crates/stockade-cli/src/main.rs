@@ -26,6 +26,7 @@ mod spec;
 mod streams;
 mod terminal;
 mod transfer;
+mod unmet;
 
 use std::process::ExitCode;
 

@@ -15,6 +15,7 @@ use stockade::{
     Backend, Call, Capability, IsolationScope, Refusal, Sandbox, SandboxKey, SandboxSpec, Which,
 };
 use stockade_docker::DockerBackend;
+use stockade_docker::operate::{SandboxFilter, SandboxInfo};
 
 use crate::args::Engine;
 use crate::failure::Failure;
@@ -96,6 +97,21 @@ impl Target {
 /// The spec of a recipe, to make a sandbox or to find it.
 pub(crate) fn spec(recipe: &Recipe, pull: PullPolicy) -> Result<Arc<SandboxSpec>, Vec<String>> {
     recipe.spec(KIND, IsolationScope::Conversation, pull, [Capability::Exec])
+}
+
+/// What the engine has under this name, which is one sandbox at most.
+pub(crate) async fn listed(
+    call: &Call,
+    backend: &DockerBackend,
+    name: &Name,
+) -> Result<Vec<SandboxInfo>, Failure> {
+    let key = name.key();
+    let filter = SandboxFilter::default()
+        .scope(key.scope.as_str())
+        .thread(key.thread_id.as_str());
+    let mut found = backend.sandboxes(call, &filter).await?;
+    found.retain(|info| info.key == key);
+    Ok(found)
 }
 
 /// The sandbox of this name, which must be the one that was created.

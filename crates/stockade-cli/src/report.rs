@@ -8,6 +8,7 @@ use stockade::files::Arrived;
 use stockade::{Call, Error, ExecOutcome, ExecRequest, ExecStatus, GuestPath};
 
 use crate::transfer::{Brought, Wanted};
+use crate::unmet::Unmet;
 
 /// Rises when a field changes meaning or goes away.
 const VERSION: u32 = 1;
@@ -111,8 +112,8 @@ pub(crate) fn brought(brought: &Brought) -> Value {
     json!({
         "files": brought.files.iter().map(file).collect::<Vec<_>>(),
         "bytes": brought.bytes,
-        "missing": brought.missing,
-        "in_the_way": brought.in_the_way,
+        "missing": brought.missing.iter().map(Unmet::object).collect::<Vec<_>>(),
+        "in_the_way": brought.in_the_way.iter().map(Unmet::object).collect::<Vec<_>>(),
         "whole": brought.is_whole(),
     })
 }

@@ -6,11 +6,11 @@ use stockade::{
 };
 
 use crate::failure::Failure;
-use crate::host::{Source, Tree};
+use crate::host::{AtConflict, Source, Tree};
 use crate::meter::Meter;
 use crate::session::{Session, remove};
 use crate::spec::{self, Recipe};
-use crate::transfer::{Brought, Output, bring, send};
+use crate::transfer::{Brought, Manner, Output, bring, send};
 use crate::{args, exit, host, program, report, request, say};
 
 /// Runs the command; the answer is our own exit code.
@@ -87,7 +87,8 @@ async fn plan(args: &args::Run) -> Result<Plan, Failure> {
     faults.extend(
         outputs
             .iter()
-            .filter_map(|output| output.obstacle(args.overwrite)),
+            .filter_map(|output| output.obstacle(args.overwrite))
+            .map(|unmet| format!("--out: {unmet}")),
     );
     let tree = host::tree(sources, args.follow, &spec).await;
     let tree = match tree {
@@ -133,7 +134,13 @@ async fn in_sandbox(
     let brought = if plan.outputs.is_empty() {
         Ok(Brought::default())
     } else {
-        bring(call, sandbox, &plan.outputs, args.overwrite, json).await
+        let manner = Manner {
+            overwrite: args.overwrite,
+            // What does not land goes away with the sandbox.
+            at_conflict: AtConflict::LandTheRest,
+            quiet: json,
+        };
+        bring(call, sandbox, &plan.outputs, manner).await
     };
     let whole = brought.as_ref().is_ok_and(Brought::is_whole);
     if let Some(mut report) = ran.report {
@@ -161,8 +168,13 @@ fn tell(brought: &Result<Brought, Failure>) {
         Ok(brought) => {
             say::lines(&brought.missing);
             say::lines(&brought.in_the_way);
-            if !brought.in_the_way.is_empty() {
-                say::line("no output has landed");
+            match (brought.in_the_way.len(), brought.files.len()) {
+                (0, _) => {}
+                (_, 0) => say::line("no output has landed"),
+                (lost, landed) => say::line(&format!(
+                    "{landed} of {} outputs have landed",
+                    landed + lost
+                )),
             }
         }
         Err(failure) => {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error as _;
+use std::fmt::Display;
 use std::io::{self, Write as _};
 
 use crate::advice;
@@ -18,14 +19,14 @@ pub(crate) fn line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "stockade: {}", tame(text));
 }
 
-/// The text with its control characters spelled out.
+/// The text with what a terminal would obey, or hide, spelled out.
 pub(crate) fn tame(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
+    if !text.contains(is_unseen) {
         return Cow::Borrowed(text);
     }
     let mut tamed = String::with_capacity(text.len() + 16);
     for character in text.chars() {
-        if character.is_control() {
+        if is_unseen(character) {
             tamed.extend(character.escape_default());
         } else {
             tamed.push(character);
@@ -34,10 +35,20 @@ pub(crate) fn tame(text: &str) -> Cow<'_, str> {
     Cow::Owned(tamed)
 }
 
+/// Control characters, and those that are not seen or turn the order of
+/// others around (separators, zero widths, bidirectional marks).
+pub(crate) fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
 /// A line for each, as far as a person reads.
-pub(crate) fn lines(texts: &[String]) {
+pub(crate) fn lines<T: Display>(texts: &[T]) {
     for text in texts.iter().take(LISTED) {
-        line(text);
+        line(&text.to_string());
     }
     if let Some(more) = texts.len().checked_sub(LISTED).filter(|more| *more > 0) {
         line(&format!("and {more} more"));
@@ -102,5 +113,6 @@ mod tests {
     fn a_line_stays_one_line_and_no_escape_sequence_gets_through() {
         assert_eq!(tame("a `b` \u{e9}"), "a `b` \u{e9}");
         assert_eq!(tame("a\n\u{1b}[2J\r"), "a\\n\\u{1b}[2J\\r");
+        assert_eq!(tame("a\u{202e}b\u{200b}"), "a\\u{202e}b\\u{200b}");
     }
 }

@@ -1,5 +1,6 @@
 //! From the command line to a spec. Every fault is reported, not the first only.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,12 @@ use crate::args::{HardeningName, Pull, SandboxOptions, StorageName};
 /// sandbox that stays.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Recipe {
+    /// A name or an id; not used while there is something to build.
     image: String,
+    /// What the image is built from, for whoever makes the sandbox. A note
+    /// names the image that came of it.
+    #[serde(skip)]
+    build: Option<PathBuf>,
     digest: Option<String>,
     platform: Option<String>,
     hardening: HardeningName,
@@ -42,9 +48,15 @@ impl Recipe {
                 options.cpus
             )
         })?;
+        let image = match (&options.image, &options.build) {
+            (Some(image), _) => image.clone(),
+            (None, Some(_)) => String::new(),
+            (None, None) => environment_image()?,
+        };
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Ok(Self {
-            image: options.image.clone(),
+            image,
+            build: options.build.clone(),
             digest: options.digest.clone(),
             platform: options.platform.clone(),
             hardening: options.hardening,
@@ -104,13 +116,33 @@ impl Recipe {
         }
     }
 
-    /// The image, for people.
-    pub(crate) fn image_name(&self) -> &str {
-        &self.image
+    /// The image, or what it is built from, for people.
+    pub(crate) fn image_name(&self) -> String {
+        match &self.build {
+            Some(directory) => directory.display().to_string(),
+            None => self.image.clone(),
+        }
+    }
+
+    /// Whether the image is built.
+    pub(crate) fn is_built(&self) -> bool {
+        self.build.is_some()
+    }
+
+    /// The recipe that finds what was made: of the image that was built, which
+    /// is not built again.
+    pub(crate) fn of_image(mut self, id: &str) -> Self {
+        self.build = None;
+        id.clone_into(&mut self.image);
+        self
     }
 
     fn image(&self, pull: PullPolicy, faults: &mut Vec<String>) -> Image {
-        let mut image = Image::reference(&self.image).with_pull(pull);
+        let image = match &self.build {
+            Some(directory) => Image::build(directory),
+            None => Image::reference(&self.image),
+        };
+        let mut image = image.with_pull(pull);
         if let Some(digest) = &self.digest {
             match digest.parse::<Digest>() {
                 Ok(digest) => image = image.with_digest(digest),
@@ -136,6 +168,17 @@ impl Recipe {
         limits.tmp_bytes = self.tmp_bytes;
         limits
     }
+}
+
+/// The image that the environment names.
+fn environment_image() -> Result<String, String> {
+    let named = std::env::var_os("STOCKADE_IMAGE").filter(|image| !image.is_empty());
+    let named = named.ok_or_else(|| {
+        "no image is named; give --image or --build, or set STOCKADE_IMAGE".to_owned()
+    })?;
+    named
+        .into_string()
+        .map_err(|_| "STOCKADE_IMAGE: a name of an image is UTF-8".to_owned())
 }
 
 /// When the image is pulled.

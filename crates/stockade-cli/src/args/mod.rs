@@ -143,4 +143,46 @@ mod tests {
         assert!(parsed(&["exec", "name", "--", "true"]).is_ok());
         assert!(parsed(&["run", "--image", "i"]).is_err());
     }
+
+    #[test]
+    fn a_suite_is_given_as_often_as_needed() {
+        let words = [
+            "conformance",
+            "--image",
+            "i",
+            "--suite",
+            "exec",
+            "--suite",
+            "list,reach",
+        ];
+        let Command::Conformance(conformance) = parsed(&words).unwrap() else {
+            panic!("not conformance")
+        };
+        assert_eq!(conformance.suite.len(), 3);
+    }
+
+    #[test]
+    fn an_image_is_named_or_built_and_not_both() {
+        let both = ["run", "--image", "i", "--build", "d", "--", "p"];
+        assert!(parsed(&both).is_err());
+        let Command::Run(run) = parsed(&["run", "--build", "d", "--", "p"]).unwrap() else {
+            panic!("not run")
+        };
+        assert_eq!(run.sandbox.build, Some("d".into()));
+        assert!(parsed(&["run", "--build", "d", "--digest", "x", "--", "p"]).is_err());
+    }
+
+    #[test]
+    fn a_network_is_no_option_and_the_error_says_what_there_is() {
+        for option in [
+            "--network=host",
+            "--network",
+            "--net=none",
+            "--allow=pypi.org",
+        ] {
+            let error = parsed(&["run", option, "--image", "i", "--", "p"]).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains("loopback and no other network"), "{text}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! What a sandbox is made of.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytesize::ByteSize;
@@ -11,11 +12,17 @@ use crate::exit;
 /// The options that define a sandbox.
 #[derive(Debug, Args)]
 pub(crate) struct SandboxOptions {
-    /// Image to run in.
-    #[arg(long, env = "STOCKADE_IMAGE", value_name = "REFERENCE")]
-    pub(crate) image: String,
+    /// Image to run in; the one that STOCKADE_IMAGE names when neither this nor --build is given.
+    #[arg(long, value_name = "REFERENCE", conflicts_with = "build")]
+    pub(crate) image: Option<String>,
+    /// Build the image to run in from this directory, which has a Dockerfile.
+    ///
+    /// What the build leaves is an image of this owner, which the next build of the same
+    /// directory finds again and which `stockade prune` removes.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) build: Option<PathBuf>,
     /// Refuse the image unless it has this digest or id.
-    #[arg(long, value_name = "sha256:HEX")]
+    #[arg(long, value_name = "sha256:HEX", conflicts_with = "build")]
     pub(crate) digest: Option<String>,
     /// Platform of the image, for images that have several.
     #[arg(long, value_name = "OS/ARCH")]
@@ -53,6 +60,24 @@ pub(crate) struct SandboxOptions {
     /// Size of /tmp; counts against the memory.
     #[arg(long, default_value = "64MiB", value_name = "SIZE")]
     pub(crate) tmp_size: ByteSize,
+
+    /// What users of docker look for.
+    #[arg(long, aliases = ["net", "allow"], hide = true, num_args = 0..=1, default_missing_value = "", value_parser = no_network)]
+    network: Option<NoNetwork>,
+}
+
+/// What --network is given: there is no such thing.
+#[derive(Debug, Clone, Copy)]
+enum NoNetwork {}
+
+/// Says what there is instead.
+fn no_network(_: &str) -> Result<NoNetwork, String> {
+    Err(
+        "a sandbox has loopback and no other network, and nothing else is offered; leave the \
+         option out, bring files in with --file or `stockade cp`, and packages in the image, such \
+         as with --build"
+            .to_owned(),
+    )
 }
 
 const CREATE_EXAMPLES: &str = "\

@@ -3,14 +3,14 @@
 //! What the user named (a folder, a destination) is opened as it is; what the
 //! guest named below it is one name at a time, never `..`, and never through
 //! a link. Everything is written under temporary names first, so that no half
-//! file is ever seen and nothing lands unless all of it can.
+//! file is ever seen, and that nothing lands unless all of it can where that
+//! is asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,15 +22,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use stockade::files::FileContent;
 
-/// A place below a folder that the user named.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    /// The user's folder; links in it are the user's own.
-    folder: PathBuf,
-    /// Names below it, which may be the guest's; never empty, `.` or `..`,
-    /// and none of them is followed when it is a link.
-    names: Vec<OsString>,
-}
+use super::Place;
+use crate::unmet::Unmet;
 
 /// A file, or a directory, to land.
 #[derive(Debug)]
@@ -42,157 +35,108 @@ pub(crate) struct Landing {
     pub(crate) modified: SystemTime,
 }
 
+/// What to do about a file that cannot have its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtConflict {
+    /// Nothing lands, and all can be asked for again.
+    LandNothing,
+    /// The others land: what they come from goes away.
+    LandTheRest,
+}
+
 /// What has landed.
 #[derive(Debug, Default)]
 pub(crate) struct Landed {
-    pub(crate) files: u64,
+    /// Where files have landed.
+    pub(crate) files: BTreeSet<PathBuf>,
     pub(crate) bytes: u64,
+    /// What has not, each for a reason of its own.
+    pub(crate) in_the_way: Vec<Unmet>,
 }
 
-impl Place {
-    /// The place of these names below a folder.
-    pub(crate) fn below<'a>(
-        folder: &Path,
-        names: impl IntoIterator<Item = &'a [u8]>,
-    ) -> Result<Self, String> {
-        let names: Vec<OsString> = names
-            .into_iter()
-            .map(|name| OsString::from_vec(name.to_vec()))
-            .collect();
-        let unfit = |name: &OsString| {
-            let bytes = name.as_bytes();
-            bytes.is_empty()
-                || bytes == b"."
-                || bytes == b".."
-                || bytes.contains(&b'/')
-                || bytes.contains(&0)
-        };
-        if let Some(name) = names.iter().find(|name| unfit(name)) {
-            return Err(format!("{name:?} is no name of a file"));
-        }
-        let folder = if folder.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            folder
-        };
-        Ok(Self {
-            folder: folder.to_owned(),
-            names,
-        })
+/// Lands what can be landed, or nothing unless all can.
+pub(crate) async fn land(landings: &[Landing], overwrite: bool, at_conflict: AtConflict) -> Landed {
+    let faults = check(landings, overwrite);
+    let careful = at_conflict == AtConflict::LandNothing;
+    if careful && !faults.is_empty() {
+        return Landed::nothing(faults.into_values());
     }
-
-    /// A place that the user named as a whole.
-    pub(crate) fn named(path: &Path) -> Result<Self, String> {
-        let Some(name) = path.file_name() else {
-            return Err(format!(
-                "`{}` names no file; give it a name",
-                path.display()
-            ));
-        };
-        Self::below(path.parent().unwrap_or(Path::new("")), [name.as_bytes()])
-    }
-
-    /// The whole path, for people and for comparing.
-    pub(crate) fn path(&self) -> PathBuf {
-        let folder = if self.folder == Path::new(".") {
-            Path::new("")
-        } else {
-            &self.folder
-        };
-        self.names
-            .iter()
-            .fold(folder.to_owned(), |path, name| path.join(name))
-    }
-
-    /// What is wrong with landing a file here, as far as can be told before
-    /// anything is made.
-    pub(crate) fn obstacle(&self, overwrite: bool) -> Option<String> {
-        let shown = self.path();
-        let shown = shown.display();
-        let mut path = self.folder.clone();
-        for (at, name) in self.names.iter().enumerate() {
-            path.push(name);
-            let last = at + 1 == self.names.len();
-            let kind = match path.symlink_metadata() {
-                Ok(metadata) => metadata.file_type(),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-                Err(error) => return Some(format!("`{shown}` cannot be looked at: {error}")),
-            };
-            let path = path.display();
-            if kind.is_symlink() {
-                return Some(format!(
-                    "`{path}` is a link, and links are not followed; remove it"
-                ));
-            }
-            match (last, kind.is_dir()) {
-                (false, true) => {}
-                (false, false) => return Some(format!("`{path}` is no directory")),
-                (true, true) => return Some(format!("`{path}` is a directory")),
-                (true, false) if overwrite && kind.is_file() => {}
-                (true, false) if overwrite => {
-                    return Some(format!("`{path}` is no regular file; remove it"));
-                }
-                (true, false) => {
-                    return Some(format!("`{path}` exists; give --overwrite to replace it"));
-                }
-            }
-        }
-        None
-    }
-}
-
-/// Lands everything or, unless the host fails in its last step, nothing.
-///
-/// The error names everything that is in the way.
-pub(crate) async fn land(landings: &[Landing], overwrite: bool) -> Result<Landed, Vec<String>> {
-    check(landings, overwrite)?;
     let mut staged = Staged::default();
-    for landing in landings {
-        if let Err(error) = staged.stage(landing).await {
-            staged.undo();
-            let shown = landing.place.path();
-            return Err(vec![format!(
-                "`{}` cannot be written: {error}; nothing has landed",
-                shown.display()
-            )]);
+    let mut failed = Vec::new();
+    for (at, landing) in landings.iter().enumerate() {
+        if faults.contains_key(&at) {
+            continue;
         }
+        let Err(error) = staged.stage(landing).await else {
+            continue;
+        };
+        let path = landing.place.path();
+        let mut text = format!("`{}` cannot be written: {error}", path.display());
+        if careful {
+            staged.undo();
+            text.push_str("; nothing has landed");
+            return Landed::nothing([Unmet::host(&path, "not_written", text)]);
+        }
+        failed.push(Unmet::host(&path, "not_written", text));
     }
-    staged.commit(overwrite)
+    let mut landed = staged.commit(overwrite, at_conflict);
+    landed.in_the_way.extend(failed);
+    landed.in_the_way.extend(faults.into_values());
+    landed.told_once()
 }
 
-fn check(landings: &[Landing], overwrite: bool) -> Result<(), Vec<String>> {
-    let mut faults = Vec::new();
-    let mut seen = BTreeMap::new();
-    for landing in landings {
+impl Landed {
+    fn nothing(in_the_way: impl IntoIterator<Item = Unmet>) -> Self {
+        let landed = Self {
+            in_the_way: in_the_way.into_iter().collect(),
+            ..Self::default()
+        };
+        landed.told_once()
+    }
+
+    /// Many files may be below one thing that is in the way.
+    fn told_once(mut self) -> Self {
+        let mut told = BTreeSet::new();
+        self.in_the_way
+            .retain(|unmet| told.insert(unmet.to_string()));
+        self
+    }
+}
+
+/// What is wrong with each of them, by its number.
+fn check(landings: &[Landing], overwrite: bool) -> BTreeMap<usize, Unmet> {
+    let mut faults = BTreeMap::new();
+    let mut taken: BTreeMap<PathBuf, bool> = BTreeMap::new();
+    for (at, landing) in landings.iter().enumerate() {
         let path = landing.place.path();
         let directory = landing.content.is_none();
-        match seen.insert(path.clone(), directory) {
-            Some(true) if directory => continue,
-            Some(_) => faults.push(format!("two outputs both go to `{}`", path.display())),
-            None => {}
+        if let Some(other) = taken.get(&path) {
+            if !(directory && *other) {
+                let text = format!("two outputs both go to `{}`", path.display());
+                faults.insert(at, Unmet::host(&path, "duplicate", text));
+            }
+            continue;
         }
-        if !directory {
-            faults.extend(landing.place.obstacle(overwrite));
+        if !directory && let Some(unmet) = landing.place.obstacle(overwrite) {
+            faults.insert(at, unmet);
         }
+        taken.insert(path, directory);
     }
-    let shadowed = seen.keys().filter(|path| {
-        path.ancestors()
+    for (at, landing) in landings.iter().enumerate() {
+        let path = landing.place.path();
+        let below_file = path
+            .ancestors()
             .skip(1)
-            .any(|above| seen.get(above) == Some(&false))
-    });
-    faults.extend(shadowed.map(|path| {
-        format!(
-            "`{}` would go below another output, which is a file",
-            path.display()
-        )
-    }));
-    faults.sort();
-    faults.dedup();
-    if faults.is_empty() {
-        Ok(())
-    } else {
-        Err(faults)
+            .any(|above| taken.get(above) == Some(&false));
+        if below_file {
+            let text = format!(
+                "`{}` would go below another output, which is a file",
+                path.display()
+            );
+            faults.insert(at, Unmet::host(&path, "below_a_file", text));
+        }
     }
+    faults
 }
 
 /// Files under temporary names, and directories that were made for them.
@@ -200,6 +144,8 @@ fn check(landings: &[Landing], overwrite: bool) -> Result<(), Vec<String>> {
 struct Staged {
     files: Vec<StagedFile>,
     made: Vec<(Arc<OwnedFd>, OsString)>,
+    /// How many of them, from the first, are wanted even without a file.
+    asked_for: usize,
     made_folders: BTreeSet<PathBuf>,
     /// Directories that are open, each once: descriptors are few.
     open: BTreeMap<PathBuf, Arc<OwnedFd>>,
@@ -217,9 +163,9 @@ struct StagedFile {
 impl Staged {
     async fn stage(&mut self, landing: &Landing) -> io::Result<()> {
         let Some(content) = &landing.content else {
-            return self
-                .directory(&landing.place.folder, &landing.place.names)
-                .map(drop);
+            self.directory(&landing.place.folder, &landing.place.names)?;
+            self.asked_for = self.made.len();
+            return Ok(());
         };
         let Some((name, above)) = landing.place.names.split_last() else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -231,9 +177,12 @@ impl Staged {
         let mode = Mode::from_raw_mode(landing.mode & 0o777 | 0o600);
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&*directory, &temporary, flags, mode)?;
-        let file = File::from(file);
-        let handle = file.try_clone()?;
+        let file = File::from(openat(&*directory, &temporary, flags, mode)?);
+        if let Err(error) = fill(file, content, landing.modified).await {
+            // What cannot be removed is a file with a name that says what it is.
+            let _ = unlinkat(&*directory, &temporary, AtFlags::empty());
+            return Err(error);
+        }
         self.files.push(StagedFile {
             directory,
             temporary,
@@ -241,18 +190,6 @@ impl Staged {
             shown: landing.place.path(),
             bytes: content.len(),
         });
-        let mut writer = tokio::fs::File::from_std(file);
-        content.copy_to(&mut writer).await?;
-        // The last write of all, so that the time stays as it is set.
-        drop(writer.into_std().await);
-        let time = timespec(landing.modified);
-        futimens(
-            &handle,
-            &Timestamps {
-                last_access: time,
-                last_modification: time,
-            },
-        )?;
         Ok(())
     }
 
@@ -290,32 +227,49 @@ impl Staged {
         directory
     }
 
-    /// Gives every file its name. When one cannot have it, those that have are
-    /// taken back, unless they have replaced what was there.
-    fn commit(mut self, overwrite: bool) -> Result<Landed, Vec<String>> {
+    /// Gives every file its name. When one cannot have it and nothing may land
+    /// then, those that have are taken back, unless they have replaced what
+    /// was there.
+    fn commit(mut self, overwrite: bool, at_conflict: AtConflict) -> Landed {
         let mut landed = Landed::default();
         for at in 0..self.files.len() {
             let file = &self.files[at];
             let Err(error) = file.give_name(overwrite) else {
-                landed.files += 1;
+                landed.files.insert(file.shown.clone());
                 landed.bytes += file.bytes;
                 continue;
             };
-            let state = match (overwrite, landed.files) {
-                (true, files) if files > 0 => format!("{files} files have landed before it"),
-                _ => "nothing has landed".to_owned(),
-            };
-            let shown = file.shown.display();
-            let text = format!("`{shown}` cannot be put in its place: {error}; {state}");
+            let shown = file.shown.clone();
+            let mut text = format!("`{}` cannot be put in its place: {error}", shown.display());
+            if at_conflict == AtConflict::LandTheRest {
+                let _ = unlinkat(&*file.directory, &file.temporary, AtFlags::empty());
+                let unmet = Unmet::host(&shown, "not_placed", text);
+                landed.in_the_way.push(unmet);
+                continue;
+            }
+            let kept = overwrite && at > 0;
+            text.push_str(&if kept {
+                format!("; {at} files have landed before it")
+            } else {
+                "; nothing has landed".to_owned()
+            });
             if !overwrite {
                 for file in &mut self.files[..at] {
                     file.temporary.clone_from(&file.name);
                 }
             }
             self.undo();
-            return Err(vec![text]);
+            if !kept {
+                landed = Landed::default();
+            }
+            landed
+                .in_the_way
+                .push(Unmet::host(&shown, "not_placed", text));
+            return landed;
         }
-        Ok(landed)
+        // Those that no file came into; the others are not empty.
+        self.remove_directories(self.asked_for);
+        landed
     }
 
     /// Removes the files, and the directories that nobody needs then.
@@ -324,7 +278,11 @@ impl Staged {
             // What cannot be removed is a file with a name that says what it is.
             let _ = unlinkat(&*file.directory, &file.temporary, AtFlags::empty());
         }
-        for (at, name) in self.made.iter().rev() {
+        self.remove_directories(0);
+    }
+
+    fn remove_directories(&self, from: usize) {
+        for (at, name) in self.made[from..].iter().rev() {
             let _ = unlinkat(&**at, name, AtFlags::REMOVEDIR);
         }
     }
@@ -354,6 +312,23 @@ impl StagedFile {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Writes a file, whose time is set by the last of all writes.
+async fn fill(file: File, content: &FileContent, modified: SystemTime) -> io::Result<()> {
+    let handle = file.try_clone()?;
+    let mut writer = tokio::fs::File::from_std(file);
+    content.copy_to(&mut writer).await?;
+    drop(writer.into_std().await);
+    let time = timespec(modified);
+    futimens(
+        &handle,
+        &Timestamps {
+            last_access: time,
+            last_modification: time,
+        },
+    )?;
+    Ok(())
 }
 
 /// A name that nobody else has, and that says whose it is.
@@ -406,7 +381,15 @@ mod tests {
             .iter()
             .map(|(path, content)| landing(folder, path, *content))
             .collect();
-        land(&landings, overwrite).await
+        told(land(&landings, overwrite, AtConflict::LandNothing).await)
+    }
+
+    fn told(landed: Landed) -> Result<Landed, Vec<String>> {
+        if landed.in_the_way.is_empty() {
+            return Ok(landed);
+        }
+        assert!(landed.files.is_empty(), "all or nothing");
+        Err(landed.in_the_way.iter().map(ToString::to_string).collect())
     }
 
     #[tokio::test]
@@ -421,7 +404,7 @@ mod tests {
         }
         // Other tests of this process may have some open, too.
         assert!(open() < before + 50, "{} more", open() - before);
-        staged.commit(false).unwrap();
+        staged.commit(false, AtConflict::LandNothing);
         assert_eq!(entries(&folder.path().join("a")).len(), 100);
     }
 
@@ -435,7 +418,7 @@ mod tests {
         )
         .await
         .unwrap();
-        assert_eq!((result.files, result.bytes), (1, 4));
+        assert_eq!((result.files.len(), result.bytes), (1, 4));
         assert_eq!(entries(folder.path()), ["a", "empty"]);
         assert_eq!(entries(&folder.path().join("a")), ["b"]);
         let metadata = folder.path().join("a/b").metadata().unwrap();
@@ -522,28 +505,6 @@ mod tests {
         assert!(entries(folder.path()).is_empty());
     }
 
-    #[test]
-    fn a_name_of_the_guest_cannot_lead_out_of_the_folder() {
-        for names in [
-            &[b"..".as_slice()][..],
-            &[b"a", b".."],
-            &[b"."],
-            &[b""],
-            &[b"a/b"],
-            &[b"a\0"],
-        ] {
-            assert!(Place::below(Path::new("out"), names.iter().copied()).is_err());
-        }
-        let bytes = Place::below(Path::new("out"), [b"\xff\n-".as_slice()]).unwrap();
-        assert_eq!(bytes.path().as_os_str().as_bytes(), b"out/\xff\n-");
-        assert!(Place::named(Path::new("x/..")).is_err());
-        assert_eq!(Place::named(Path::new("x")).unwrap().path(), Path::new("x"));
-        assert_eq!(
-            Place::named(Path::new("../x")).unwrap().path(),
-            Path::new("../x")
-        );
-    }
-
     #[tokio::test]
     async fn a_host_that_cannot_be_written_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
@@ -559,11 +520,45 @@ mod tests {
             ..landing(folder.path(), "x", Some("x"))
         };
         for bad in [bad, worse] {
-            let faults = land(&[landing(folder.path(), "d/fine", Some("1")), bad], false)
-                .await
-                .unwrap_err();
+            let landings = [landing(folder.path(), "d/fine", Some("1")), bad];
+            let faults = told(land(&landings, false, AtConflict::LandNothing).await).unwrap_err();
             assert_eq!(faults.len(), 1, "{faults:?}");
             assert!(entries(folder.path()).is_empty());
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_in_the_way_keeps_only_itself_when_the_rest_would_be_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("old"), "old").unwrap();
+        fs::write(folder.path().join("file"), "").unwrap();
+        let long = format!("long/{}", "n".repeat(300));
+        let landings = [
+            landing(folder.path(), "old", Some("new")),
+            landing(folder.path(), "new", Some("1")),
+            landing(folder.path(), "new", Some("2")),
+            landing(folder.path(), "file/below", Some("x")),
+            landing(folder.path(), &long, Some("x")),
+            landing(folder.path(), "d/last", Some("last")),
+        ];
+        let landed = land(&landings, false, AtConflict::LandTheRest).await;
+        assert_eq!((landed.files.len(), landed.bytes), (2, 5));
+        let mut reasons: Vec<String> = landed
+            .in_the_way
+            .iter()
+            .map(|unmet| unmet.object()["reason"].to_string())
+            .collect();
+        reasons.sort();
+        let wanted = [
+            "\"duplicate\"",
+            "\"exists\"",
+            "\"not_directory\"",
+            "\"not_placed\"",
+        ];
+        assert_eq!(reasons, wanted);
+        let content = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!((content("old"), content("new")), ("old".into(), "1".into()));
+        assert_eq!(content("d/last"), "last");
+        assert_eq!(entries(folder.path()), ["d", "file", "new", "old"]);
     }
 }

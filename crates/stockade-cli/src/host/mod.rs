@@ -1,13 +1,15 @@
 //! Files of the host: what is sent, and where what came back lands.
 
 mod landing;
+mod place;
 mod source;
 mod walk;
 
 use stockade::SandboxSpec;
 use stockade::spec::Storage;
 
-pub(crate) use self::landing::{Landing, Place, land};
+pub(crate) use self::landing::{AtConflict, Landing, land};
+pub(crate) use self::place::Place;
 pub(crate) use self::source::Source;
 use self::walk::Bounds;
 pub(crate) use self::walk::{Entry, Tree};

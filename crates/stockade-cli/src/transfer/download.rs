@@ -4,10 +4,11 @@ use stockade::files::ReadFile;
 use stockade::{Call, Error, ReadRequest, Refusal, Sandbox};
 
 use super::batches::batches;
-use super::outputs::{Output, Selection, Wanted, select};
+use super::outputs::{Output, Selection, Wanted, reason_of, select};
 use crate::failure::Failure;
-use crate::host::{Landing, land};
+use crate::host::{AtConflict, Landing, land};
 use crate::meter::Meter;
+use crate::unmet::Unmet;
 
 /// What came out.
 #[derive(Debug, Default)]
@@ -15,9 +16,9 @@ pub(crate) struct Brought {
     pub(crate) files: Vec<Wanted>,
     pub(crate) bytes: u64,
     /// What was asked for and did not come, each with the reason.
-    pub(crate) missing: Vec<String>,
-    /// What is in the way on the host; nothing has landed then.
-    pub(crate) in_the_way: Vec<String>,
+    pub(crate) missing: Vec<Unmet>,
+    /// What could not land on the host.
+    pub(crate) in_the_way: Vec<Unmet>,
 }
 
 impl Brought {
@@ -27,31 +28,52 @@ impl Brought {
     }
 }
 
+/// What may be done on the host.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    /// Replace files that are there.
+    pub(crate) overwrite: bool,
+    pub(crate) at_conflict: AtConflict,
+    /// Show nothing to a person.
+    pub(crate) quiet: bool,
+}
+
 /// Reads the outputs and lands them.
 pub(crate) async fn bring(
     call: &Call,
     sandbox: &Sandbox,
     outputs: &[Output],
-    overwrite: bool,
-    quiet: bool,
+    manner: Manner,
 ) -> Result<Brought, Failure> {
     let mut selection = select(call, sandbox, outputs).await?;
-    let files = std::mem::take(&mut selection.files);
-    let in_the_way: Vec<String> = files
-        .iter()
-        .filter_map(|file| file.place.obstacle(overwrite))
-        .collect();
-    if !in_the_way.is_empty() {
+    let mut files = std::mem::take(&mut selection.files);
+    let mut in_the_way = Vec::new();
+    // What cannot land is not read.
+    files.retain(|file| match file.place.obstacle(manner.overwrite) {
+        Some(unmet) => {
+            in_the_way.push(unmet);
+            false
+        }
+        None => true,
+    });
+    if !in_the_way.is_empty() && manner.at_conflict == AtConflict::LandNothing {
         return Ok(Brought {
             missing: selection.missing,
             in_the_way,
             ..Brought::default()
         });
     }
-    let meter = Meter::start("copying out", files.len() as u64, bytes(&files), quiet);
+    let meter = Meter::start(
+        "copying out",
+        files.len() as u64,
+        bytes(&files),
+        manner.quiet,
+    );
     let read = fetch(call, sandbox, files, &mut selection.missing, &meter).await?;
     drop(meter);
-    Ok(put(read, selection, overwrite).await)
+    let mut brought = put(read, selection, manner).await;
+    brought.in_the_way.splice(0..0, in_the_way);
+    Ok(brought)
 }
 
 /// Reads files, batch after batch. One that went away or changed meanwhile
@@ -60,7 +82,7 @@ pub(crate) async fn fetch(
     call: &Call,
     sandbox: &Sandbox,
     files: Vec<Wanted>,
-    missing: &mut Vec<String>,
+    missing: &mut Vec<Unmet>,
     meter: &Meter,
 ) -> Result<Vec<(Wanted, ReadFile)>, Error> {
     let limits = *sandbox.spec().files_out();
@@ -97,7 +119,7 @@ async fn read(
     call: &Call,
     sandbox: &Sandbox,
     batch: Vec<Wanted>,
-    missing: &mut Vec<String>,
+    missing: &mut Vec<Unmet>,
 ) -> Result<ReadOrAgain, Error> {
     let request = ReadRequest::of(batch.iter().map(|wanted| wanted.guest.clone()));
     let error = match sandbox.read_files(call, request).await {
@@ -115,11 +137,18 @@ async fn read(
     if spoiled.is_empty() {
         return Err(error);
     }
-    missing.push(refusal.to_string());
+    for wanted in &spoiled {
+        let unmet = Unmet::guest(
+            wanted.guest.as_bytes(),
+            reason_of(refusal),
+            refusal.to_string(),
+        );
+        missing.push(unmet);
+    }
     Ok((Vec::new(), rest))
 }
 
-async fn put(read: Vec<(Wanted, ReadFile)>, selection: Selection, overwrite: bool) -> Brought {
+async fn put(read: Vec<(Wanted, ReadFile)>, selection: Selection, manner: Manner) -> Brought {
     let directories = selection.directories.into_iter().map(|place| Landing {
         place,
         content: None,
@@ -133,18 +162,15 @@ async fn put(read: Vec<(Wanted, ReadFile)>, selection: Selection, overwrite: boo
         modified: file.stat.modified,
     });
     let landings: Vec<Landing> = directories.chain(landings).collect();
-    match land(&landings, overwrite).await {
-        Ok(landed) => Brought {
-            files: read.into_iter().map(|(wanted, _)| wanted).collect(),
-            bytes: landed.bytes,
-            missing: selection.missing,
-            in_the_way: Vec::new(),
-        },
-        Err(in_the_way) => Brought {
-            missing: selection.missing,
-            in_the_way,
-            ..Brought::default()
-        },
+    let mut landed = land(&landings, manner.overwrite, manner.at_conflict).await;
+    let mut files: Vec<Wanted> = read.into_iter().map(|(wanted, _)| wanted).collect();
+    // Of two for one place, the first is there.
+    files.retain(|wanted| landed.files.remove(&wanted.place.path()));
+    Brought {
+        files,
+        bytes: landed.bytes,
+        missing: selection.missing,
+        in_the_way: landed.in_the_way,
     }
 }
 

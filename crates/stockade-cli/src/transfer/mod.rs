@@ -8,6 +8,6 @@ mod outputs;
 mod tests;
 mod upload;
 
-pub(crate) use download::{Brought, bring};
+pub(crate) use download::{Brought, Manner, bring};
 pub(crate) use outputs::{Destination, Output, Wanted};
 pub(crate) use upload::{Sent, send};

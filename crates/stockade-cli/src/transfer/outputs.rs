@@ -11,6 +11,7 @@ use stockade::spec::WorkDir;
 use stockade::{Call, Error, FileRefusal, GuestPath, ListRequest, Refusal, Sandbox};
 
 use crate::host::Place;
+use crate::unmet::Unmet;
 
 /// One `PATH[:DEST]`.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ pub(crate) struct Selection {
     pub(crate) files: Vec<Wanted>,
     pub(crate) directories: Vec<Place>,
     /// What was asked for and cannot come, each with the reason.
-    pub(crate) missing: Vec<String>,
+    pub(crate) missing: Vec<Unmet>,
 }
 
 /// A file to bring.
@@ -95,10 +96,14 @@ impl Output {
     }
 
     /// What is in the way of a file whose place is known before the sandbox
-    /// is asked.
-    pub(crate) fn obstacle(&self, overwrite: bool) -> Option<String> {
-        let Pattern::Path(path) = &self.pattern else {
-            return None;
+    /// is asked, or of all that a pattern can bring.
+    pub(crate) fn obstacle(&self, overwrite: bool) -> Option<Unmet> {
+        let path = match &self.pattern {
+            Pattern::Path(path) => path,
+            Pattern::Glob { base, .. } => {
+                let place = self.place_of_match(base, &GuestPath::work_dir()).ok()?;
+                return place.obstacle_to_directory();
+            }
         };
         let place = self.place(path, None).ok()?;
         // A directory may be there: whether one comes is not known yet.
@@ -223,8 +228,7 @@ impl Selection {
             Err(error) => return self.refused(output, error),
         };
         let Some(stat) = stat else {
-            self.missing
-                .push(format!("`{}` is not there", output.asked));
+            self.missing.push(not_there(output));
             return Ok(());
         };
         match (stat.kind, stat.size) {
@@ -239,8 +243,9 @@ impl Selection {
                 self.below(call, sandbox, output, request, None).await
             }
             (kind, _) => {
-                self.missing
-                    .push(format!("`{}` {}", output.asked, not_brought(kind)));
+                let (reason, why) = not_brought(kind);
+                let text = format!("`{}` {why}", output.asked);
+                self.missing.push(Unmet::guest(&output.asked, reason, text));
                 Ok(())
             }
         }
@@ -262,21 +267,25 @@ impl Selection {
         };
         if listing.truncated {
             let most = ListRequest::MOST_ENTRIES;
-            self.missing.push(format!(
+            let text = format!(
                 "`{}` holds more than is listed at once ({most} entries, or fewer where it is very deep); name less of it",
                 output.asked
-            ));
+            );
+            self.missing
+                .push(Unmet::guest(&output.asked, "truncated", text));
             return Ok(());
         }
-        for closed in &listing.closed {
-            let shown = base.to_string();
-            let closed = String::from_utf8_lossy(closed).replace(char::is_control, "?");
-            self.missing.push(format!(
-                "`{closed}` in `{shown}` may not be looked into by the sandbox's user"
-            ));
+        for name in &listing.closed {
+            let shown = String::from_utf8_lossy(name);
+            let text =
+                format!("`{shown}` in `{base}` may not be looked into by the sandbox's user");
+            let whole = GuestPath::new(name).and_then(|below| base.join(&below));
+            let path = whole.map_or_else(|_| name.clone(), |path| path.as_bytes().to_vec());
+            self.missing.push(Unmet::guest(path, "file_denied", text));
         }
         if pattern.is_none() && !base.is_work_dir() {
-            self.directory(output.place(&base, Some(&GuestPath::work_dir())));
+            let place = output.place(&base, Some(&GuestPath::work_dir()));
+            self.directory(base.as_bytes(), place);
         }
         let mut found = false;
         for entry in &listing.entries {
@@ -294,8 +303,9 @@ impl Selection {
             let (whole, below) = match paths {
                 Ok(paths) => paths,
                 Err(refusal) => {
-                    self.missing
-                        .push(format!("`{shown}` in `{base}`: {refusal}"));
+                    let text = format!("`{shown}` in `{base}`: {refusal}");
+                    let unmet = Unmet::guest(&entry.name, reason_of(&refusal), text);
+                    self.missing.push(unmet);
                     continue;
                 }
             };
@@ -304,21 +314,20 @@ impl Selection {
                 None => output.place(&base, Some(&below)),
             };
             match (entry.stat.kind, entry.stat.size) {
-                (EntryKind::Directory, _) => self.directory(place),
+                (EntryKind::Directory, _) => self.directory(whole.as_bytes(), place),
                 (_, Some(size)) if is_file => self.take(whole, size, place),
-                (kind, _) => self
-                    .missing
-                    .push(format!("`{whole}` {}", not_brought(kind))),
+                (kind, _) => {
+                    let (reason, why) = not_brought(kind);
+                    let text = format!("`{whole}` {why}");
+                    self.missing
+                        .push(Unmet::guest(whole.as_bytes(), reason, text));
+                }
             }
         }
-        for name in &listing.closed {
-            let name = String::from_utf8_lossy(name);
-            let text = format!("`{name}` in `{base}` may not be looked into by the sandbox's user");
-            self.missing.push(text);
-        }
         if pattern.is_some() && !found {
+            let text = format!("nothing matches `{}`", output.asked);
             self.missing
-                .push(format!("nothing matches `{}`", output.asked));
+                .push(Unmet::guest(&output.asked, "no_match", text));
         }
         Ok(())
     }
@@ -326,14 +335,18 @@ impl Selection {
     fn take(&mut self, guest: GuestPath, size: u64, place: Result<Place, String>) {
         match place {
             Ok(place) => self.files.push(Wanted { guest, size, place }),
-            Err(why) => self.missing.push(format!("`{guest}`: {why}")),
+            Err(why) => {
+                let text = format!("`{guest}`: {why}");
+                self.missing
+                    .push(Unmet::guest(guest.as_bytes(), "unfit_name", text));
+            }
         }
     }
 
-    fn directory(&mut self, place: Result<Place, String>) {
+    fn directory(&mut self, path: &[u8], place: Result<Place, String>) {
         match place {
             Ok(place) => self.directories.push(place),
-            Err(why) => self.missing.push(why),
+            Err(why) => self.missing.push(Unmet::guest(path, "unfit_name", why)),
         }
     }
 
@@ -344,12 +357,11 @@ impl Selection {
             Some(Refusal::File {
                 why: FileRefusal::Missing,
                 ..
-            }) => {
-                self.missing
-                    .push(format!("`{}` is not there", output.asked));
-            }
+            }) => self.missing.push(not_there(output)),
             Some(refusal @ Refusal::File { .. }) => {
-                self.missing.push(format!("`{}`: {refusal}", output.asked));
+                let text = format!("`{}`: {refusal}", output.asked);
+                let unmet = Unmet::guest(&output.asked, reason_of(refusal), text);
+                self.missing.push(unmet);
             }
             _ => return Err(error),
         }
@@ -370,23 +382,44 @@ impl Selection {
         self.files.retain(|file| {
             let fits = file.size <= most;
             if !fits {
-                missing.push(format!(
+                let text = format!(
                     "`{}` has {} bytes, and one file may have {most}; split it in the sandbox",
                     file.guest, file.size
-                ));
+                );
+                missing.push(Unmet::guest(file.guest.as_bytes(), "file_too_large", text));
             }
             fits
         });
     }
 }
 
-fn not_brought(kind: EntryKind) -> &'static str {
+/// The word for scripts, and the sentence.
+fn not_brought(kind: EntryKind) -> (&'static str, &'static str) {
+    let other = FileRefusal::NotRegular { kind }.code();
     match kind {
-        EntryKind::Link => "is a link, and links are not followed",
-        EntryKind::Fifo => "is a fifo, and only files come out",
-        EntryKind::Socket => "is a socket, and only files come out",
-        EntryKind::CharDevice | EntryKind::BlockDevice => "is a device, and only files come out",
-        _ => "is no regular file, and only files come out",
+        EntryKind::Link => (
+            FileRefusal::Link.code(),
+            "is a link, and links are not followed",
+        ),
+        EntryKind::Fifo => (other, "is a fifo, and only files come out"),
+        EntryKind::Socket => (other, "is a socket, and only files come out"),
+        EntryKind::CharDevice | EntryKind::BlockDevice => {
+            (other, "is a device, and only files come out")
+        }
+        _ => (other, "is no regular file, and only files come out"),
+    }
+}
+
+fn not_there(output: &Output) -> Unmet {
+    let text = format!("`{}` is not there", output.asked);
+    Unmet::guest(&output.asked, FileRefusal::Missing.code(), text)
+}
+
+/// The word for scripts of a refusal.
+pub(super) fn reason_of(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::File { why, .. } => why.code(),
+        other => other.code(),
     }
 }
 

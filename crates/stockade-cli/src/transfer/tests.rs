@@ -12,8 +12,8 @@ use stockade::{
     TransferLimits,
 };
 
-use super::{Brought, Destination, Output, bring, send};
-use crate::host::{Source, tree};
+use super::{Brought, Destination, Manner, Output, bring, send};
+use crate::host::{AtConflict, Source, tree};
 use crate::meter::Meter;
 
 struct Rig {
@@ -59,13 +59,22 @@ impl Rig {
     }
 
     async fn bring(&self, asked: &[&str]) -> Brought {
+        self.brought(asked, AtConflict::LandNothing).await
+    }
+
+    async fn brought(&self, asked: &[&str], at_conflict: AtConflict) -> Brought {
         let to = Destination::Mirror(self.host.path().join("out"));
         let work_dir = self.sandbox.spec().work_dir();
         let outputs: Vec<Output> = asked
             .iter()
             .map(|path| Output::of(path.as_bytes(), work_dir, to.clone()).unwrap())
             .collect();
-        bring(&self.call, &self.sandbox, &outputs, false, true)
+        let manner = Manner {
+            overwrite: false,
+            at_conflict,
+            quiet: true,
+        };
+        bring(&self.call, &self.sandbox, &outputs, manner)
             .await
             .unwrap()
     }
@@ -115,7 +124,10 @@ async fn what_cannot_come_is_named_and_the_rest_lands() {
     assert_eq!(brought.files.len(), 1, "{:?}", brought.missing);
     assert_eq!(rig.landed("d/good").as_deref(), Some("good"));
     for word in ["closed", "backslash", "link", "fifo", "`none`", "`*.none`"] {
-        let named = brought.missing.iter().any(|fault| fault.contains(word));
+        let named = brought
+            .missing
+            .iter()
+            .any(|unmet| unmet.to_string().contains(word));
         assert!(named, "{word}: {:?}", brought.missing);
     }
     assert_eq!(rig.landed("d/closed"), None);
@@ -131,7 +143,7 @@ async fn one_file_asked_for_twice_comes_once() {
 }
 
 #[tokio::test]
-async fn nothing_lands_when_one_place_is_taken() {
+async fn nothing_lands_when_one_place_is_taken_unless_the_rest_would_be_lost() {
     let rig = Rig::new(ResourceLimits::default()).await;
     rig.guest.write("/work/a", "new").unwrap();
     rig.guest.write("/work/b", "new").unwrap();
@@ -142,6 +154,13 @@ async fn nothing_lands_when_one_place_is_taken() {
     assert_eq!(
         (rig.landed("a"), rig.landed("b")),
         (None, Some("old".to_owned()))
+    );
+    let brought = rig.brought(&["*"], AtConflict::LandTheRest).await;
+    assert_eq!((brought.in_the_way.len(), brought.files.len()), (1, 1));
+    assert_eq!(brought.in_the_way[0].object()["reason"], "exists");
+    assert_eq!(
+        (rig.landed("a"), rig.landed("b")),
+        (Some("new".to_owned()), Some("old".to_owned()))
     );
 }
 

@@ -156,11 +156,26 @@ fn what_exists_on_the_host_is_kept_unless_it_may_be_replaced() {
         "echo new > old; echo new > new",
     );
     assert_eq!(code(&late), 121, "{}", said(&late));
-    assert_eq!(
-        names(folder.path()),
-        ["old"],
-        "nothing lands when something is in the way"
+    assert!(
+        said(&late).contains("`old` exists") && said(&late).contains("1 of 2 outputs have landed"),
+        "{}",
+        said(&late)
     );
+    assert_eq!(
+        (names(folder.path()), fs::read_to_string(at("old")).ok()),
+        (vec!["new".into(), "old".into()], Some("old".into())),
+        "the rest would be lost with the sandbox"
+    );
+    fs::write(at("file"), "").expect("written");
+    for folder in ["*:file/x", "file/*"] {
+        let early = run(&tool, at("").as_path(), &["--out", folder], "true");
+        assert_eq!(code(&early), 122, "{folder}: {}", said(&early));
+        assert!(
+            said(&early).contains("`file` is no directory"),
+            "{}",
+            said(&early)
+        );
+    }
     let replaced = run(
         &tool,
         folder.path(),
@@ -240,9 +255,11 @@ fn the_report_says_what_was_sent_and_what_landed() {
     );
     assert_eq!(report["outputs"]["files"][0]["to"], "copy");
     assert_eq!(report["outputs"]["whole"], false);
+    let missing = &report["outputs"]["missing"];
+    assert_eq!(missing.as_array().map(Vec::len), Some(1));
     assert_eq!(
-        report["outputs"]["missing"].as_array().map(Vec::len),
-        Some(1)
+        (&missing[0]["path"], &missing[0]["reason"]),
+        (&"none".into(), &"file_missing".into())
     );
     tool.assert_clean();
 }
