@@ -16,6 +16,7 @@ use crate::engine::{CreateFailed, Created};
 use crate::instance::{DockerInstance, Session};
 use crate::names::{self, label};
 use crate::plan::{self, Plan};
+use crate::retire::{Retirement, retire};
 
 /// How often a create is tried again after what was in its way is gone.
 const ATTEMPTS: u32 = 8;
@@ -34,7 +35,15 @@ struct Acquire<'a> {
     plan: Plan,
     name: String,
     key: String,
+    agent: String,
     conversation: String,
+}
+
+/// Why there is no sandbox.
+enum Failure {
+    /// What this process remembers of the engine is not so any more.
+    Outdated(Error),
+    Error(Error),
 }
 
 /// The sandbox of the key, made if there is none.
@@ -50,35 +59,71 @@ pub(crate) async fn acquire(
         stockade::admit(&inner.declarations, spec).map_err(refuse)?;
         stockade::admit_key(spec, key).map_err(refuse)?;
     }
-    let engine = &inner.engine;
-    let image = inner
-        .images
-        .facts(
+    inner.kinds.note(spec.kind());
+    // Somebody else may prune the engine, or another one may stand at its
+    // address: what is remembered is then learnt anew, once.
+    let first = Acquire::prepare(inner, call, key, spec).await?;
+    match first.run().await {
+        Ok(sandbox) => Ok(sandbox),
+        Err(Failure::Error(error)) => Err(error),
+        Err(Failure::Outdated(_)) => {
+            inner.images.forget(&first.plan.image_id);
+            let second = Acquire::prepare(inner, call, key, spec).await?;
+            second.run().await.map_err(|failure| match failure {
+                Failure::Outdated(error) | Failure::Error(error) => error,
+            })
+        }
+    }
+}
+
+/// The protocol that this build speaks, as a label value.
+fn protocol() -> String {
+    stockade_wire::PROTOCOL.max.to_string()
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl<'a> Acquire<'a> {
+    /// What is to be made, by what is known of the image.
+    async fn prepare(
+        inner: &'a Arc<Inner>,
+        call: &'a Call,
+        key: &SandboxKey,
+        spec: &'a Arc<SandboxSpec>,
+    ) -> Result<Self> {
+        let engine = &inner.engine;
+        let image = inner
+            .images
+            .facts(
+                call,
+                engine,
+                &inner.runtime,
+                spec.image(),
+                plan::paths(spec),
+            )
+            .await?;
+        let plan = inner
+            .runtime
+            .at(|runtime| plan::plan(spec, &image, &engine.facts().into(), runtime));
+        Ok(Self {
+            inner,
             call,
-            engine,
-            &inner.runtime,
-            spec.image(),
-            plan::paths(spec),
-        )
-        .await?;
-    let plan = inner
-        .runtime
-        .at(|runtime| plan::plan(spec, &image, &engine.facts().into(), runtime));
-    let owner = engine.owner();
-    let acquire = Acquire {
-        inner,
-        call,
-        spec,
-        plan: plan.map_err(refuse)?,
-        name: names::container(owner, key, spec.kind()),
-        key: names::key_label(key),
-        conversation: names::conversation_label(&key.scope, &key.thread_id),
-    };
-    acquire.run().await
+            spec,
+            plan: plan.map_err(|refusal| Error::refused(Operation::Acquire, refusal))?,
+            name: names::container(engine.owner(), key, spec.kind()),
+            key: names::key_label(key),
+            agent: names::agent_label(key),
+            conversation: names::conversation_label(&key.scope, &key.thread_id),
+        })
+    }
 }
 
 impl Acquire<'_> {
-    async fn run(&self) -> Result<Sandbox> {
+    async fn run(&self) -> Result<Sandbox, Failure> {
         // What this process knows already costs one look.
         let looks = self.inner.knows(&self.name) || self.is_there().await?;
         if looks && let Some(sandbox) = self.settle(None).await? {
@@ -87,14 +132,14 @@ impl Acquire<'_> {
         for _ in 0..ATTEMPTS {
             let nonce = names::nonce()?;
             let failed = match self.create(&nonce).await? {
-                Created::Made(id) => return self.sandbox(id, true),
+                Created::Made(id) => return Ok(self.sandbox(id, true)?),
                 Created::Failed(failed) => failed,
             };
             if let Some(sandbox) = self.settle(Some((failed, &nonce))).await? {
                 return Ok(sandbox);
             }
         }
-        Err(self.busy())
+        Err(self.busy().into())
     }
 
     /// Whether it pays to look first, and there is something to see.
@@ -131,12 +176,13 @@ impl Acquire<'_> {
 
     fn labels(&self) -> Result<Vec<Label>, docker_driver::InvalidName> {
         let engine = &self.inner.engine;
-        let protocol = stockade_wire::PROTOCOL.max.to_string();
+        let protocol = protocol();
         let created = names::now_millis().to_string();
         let ours = [
             (label::OWNER, engine.owner()),
             (label::RUN, engine.run()),
             (label::KEY, &self.key),
+            (label::AGENT, &self.agent),
             (label::CONVERSATION, &self.conversation),
             (label::KIND, self.spec.kind().as_str()),
             (label::ROLE, "guest"),
@@ -156,7 +202,10 @@ impl Acquire<'_> {
 
     /// Settles what has the name, which made the create fail if there was
     /// one. `None`: the name is free.
-    async fn settle(&self, failed: Option<(CreateFailed, &str)>) -> Result<Option<Sandbox>> {
+    async fn settle(
+        &self,
+        failed: Option<(CreateFailed, &str)>,
+    ) -> Result<Option<Sandbox>, Failure> {
         let (failed, nonce) = failed.map_or((None, ""), |(failed, nonce)| (Some(failed), nonce));
         // A conflict says nothing but that the name was taken, by what may
         // have gone since.
@@ -185,7 +234,12 @@ impl Acquire<'_> {
                     return self.or_explained(failed, None).await;
                 }
                 Decision::Replace => {
-                    self.remove(&observed).await?;
+                    if self.remove_ended(&observed).await? {
+                        return Ok(None);
+                    }
+                }
+                Decision::Retire { fields } => {
+                    self.retire(&observed, fields).await?;
                     return Ok(None);
                 }
                 Decision::Wait => {
@@ -193,11 +247,11 @@ impl Acquire<'_> {
                     waited.map_err(|why| Error::interrupted(Operation::Acquire, why).build())?;
                 }
                 Decision::Refuse(refusal) => {
-                    return Err(Error::refused(Operation::Acquire, refusal));
+                    return Err(Error::refused(Operation::Acquire, refusal).into());
                 }
             }
         }
-        Err(self.busy())
+        Err(self.busy().into())
     }
 
     /// The sandbox that was found, unless the create failed by itself.
@@ -205,10 +259,10 @@ impl Acquire<'_> {
         &self,
         failed: Option<CreateFailed>,
         found: Option<String>,
-    ) -> Result<Option<Sandbox>> {
+    ) -> Result<Option<Sandbox>, Failure> {
         match failed {
             Some(failed) => Err(self.explain(failed).await),
-            None => found.map(|id| self.sandbox(id, false)).transpose(),
+            None => Ok(found.map(|id| self.sandbox(id, false)).transpose()?),
         }
     }
 
@@ -230,6 +284,7 @@ impl Acquire<'_> {
             kind: self.spec.kind().as_str(),
             nonce,
             definition: &self.plan.definition,
+            protocol: &protocol(),
             watched,
         };
         decide(observed, desired)
@@ -241,19 +296,48 @@ impl Acquire<'_> {
         self.inner.engine.remove(self.call, &observed.id).await
     }
 
-    /// The create's own failure, as precisely as a second question can tell.
-    async fn explain(&self, failed: CreateFailed) -> Error {
-        let image = &self.plan.image_id;
-        if let Ok(None) = self.inner.engine.image(self.call, image).await {
-            self.inner.images.forget(image);
-            let reference = self.spec.image().name().unwrap_or(image).to_owned();
-            let detail = "it was removed from the engine while it was in use".to_owned();
-            return Error::refused(
-                Operation::Acquire,
-                Refusal::ImageNotFound { reference, detail },
-            );
+    /// Removes one that has ended; false when it runs by now.
+    async fn remove_ended(&self, observed: &Observed) -> Result<bool> {
+        let _phase = self.call.enter(Phase::Undo);
+        let engine = &self.inner.engine;
+        let gone = engine.remove_ended(self.call, &observed.id).await?;
+        if gone {
+            self.inner.bury(&observed.id, "it was replaced");
         }
-        failed.error
+        Ok(gone)
+    }
+
+    /// Has it end and go, unless somebody uses it.
+    async fn retire(&self, observed: &Observed, fields: Vec<String>) -> Result<()> {
+        let _phase = self.call.enter(Phase::Observe);
+        let engine = &self.inner.engine;
+        let asked = retire(
+            engine,
+            self.call,
+            Operation::Acquire,
+            &observed.id,
+            Duration::ZERO,
+        );
+        match asked.await? {
+            Retirement::Ended => self.remove(observed).await,
+            // A guest that says nothing may be in use.
+            Retirement::Busy | Retirement::Silent(_) => Err(Error::refused(
+                Operation::Acquire,
+                Refusal::Drifted { fields },
+            )),
+        }
+    }
+
+    /// The create's own failure, as precisely as a second question can tell.
+    async fn explain(&self, failed: CreateFailed) -> Failure {
+        let image = &self.plan.image_id;
+        if failed.is_outdated {
+            return Failure::Outdated(failed.error);
+        }
+        match self.inner.engine.image(self.call, image).await {
+            Ok(None) => Failure::Outdated(failed.error),
+            _ => Failure::Error(failed.error),
+        }
     }
 
     fn sandbox(&self, id: String, freshly_created: bool) -> Result<Sandbox> {

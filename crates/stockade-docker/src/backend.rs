@@ -14,8 +14,9 @@ use crate::config::DockerConfig;
 use crate::engine::Engine;
 use crate::image::Images;
 use crate::instance::Session;
+use crate::ledger::{Kinds, Ledger};
 use crate::runtime::Runtime;
-use crate::{acquire, dispose};
+use crate::{acquire, dispose, reap};
 
 /// Sandboxes as containers of one Docker engine.
 ///
@@ -35,6 +36,8 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) runtime: Runtime,
     pub(crate) images: Images,
+    pub(crate) kinds: Kinds,
+    pub(crate) ledger: Ledger,
     sessions: Sessions,
 }
 
@@ -64,6 +67,8 @@ impl DockerBackend {
             engine,
             runtime,
             images: Images::default(),
+            kinds: Kinds::default(),
+            ledger: Ledger::default(),
             sessions: Sessions::default(),
         };
         Ok(Self {
@@ -172,7 +177,7 @@ impl Backend for DockerBackend {
     }
 
     fn reap<'a>(&'a self, call: &'a Call, filter: &'a ReapFilter) -> BoxFuture<'a, Result<Reaped>> {
-        Box::pin(dispose::reap(&self.inner, call, filter))
+        Box::pin(reap::reap(&self.inner, call, filter))
     }
 
     fn close<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Removed>> {

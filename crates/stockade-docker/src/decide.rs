@@ -23,6 +23,7 @@ pub(crate) struct Observed {
     pub(crate) nonce: Option<String>,
     /// The label that [`Definition::label`] writes.
     pub(crate) definition: Option<String>,
+    pub(crate) protocol: Option<String>,
 }
 
 /// The engine's states, as far as they call for different steps.
@@ -50,6 +51,7 @@ pub(crate) struct Desired<'a> {
     pub(crate) kind: &'a str,
     pub(crate) nonce: &'a str,
     pub(crate) definition: &'a Definition,
+    pub(crate) protocol: &'a str,
     /// For how long this very container has been in the way.
     pub(crate) watched: Duration,
 }
@@ -64,9 +66,13 @@ pub(crate) enum Decision {
     /// It is what our own failed create left; it must go, and the create's
     /// error stands.
     RemoveOurs,
-    /// It is ours by key and of no use any more; it must go, and the create
-    /// is tried again.
+    /// It is ours by key, has ended and is of no use any more; it must go
+    /// unless somebody has started it since, and the create is tried again.
     Replace,
+    /// It runs and is another one than wanted: its own PID 1 says whether
+    /// somebody uses it, and ends otherwise. Refused as drifted in these
+    /// fields when it stays.
+    Retire { fields: Vec<String> },
     /// Look again in a moment.
     Wait,
     /// It is in the way, and not ours to touch.
@@ -74,7 +80,7 @@ pub(crate) enum Decision {
 }
 
 /// Decides. Never answers with a step that takes a neighbour's container, or
-/// one that may be in use.
+/// one that is in use.
 pub(crate) fn decide(observed: &Observed, desired: Desired<'_>) -> Decision {
     let ours = |label: &Option<String>, wanted: &str| label.as_deref() == Some(wanted);
     let foreign = !ours(&observed.owner, desired.owner)
@@ -88,19 +94,27 @@ pub(crate) fn decide(observed: &Observed, desired: Desired<'_>) -> Decision {
     if ours(&observed.nonce, desired.nonce) {
         return Decision::RemoveOurs;
     }
-    let drift = desired
-        .definition
-        .drift(observed.definition.as_deref().unwrap_or_default());
+    let drift = drift(observed, desired);
     match observed.state {
         State::Changing => Decision::Wait,
         State::Unstarted if desired.watched < UNSTARTED => Decision::Wait,
         State::Stopped if drift.is_empty() => Decision::Start,
         // Nobody uses it.
         State::Stopped | State::Unstarted | State::Lost => Decision::Replace,
-        // Another process may be using it, which the engine cannot tell us.
-        State::Running if !drift.is_empty() => Decision::Refuse(Refusal::Drifted { fields: drift }),
-        State::Running => Decision::Adopt,
+        State::Running if drift.is_empty() => Decision::Adopt,
+        State::Running => Decision::Retire { fields: drift },
     }
+}
+
+/// In what it differs. A guest runtime of another protocol cannot be spoken
+/// to, whatever the rest of it is.
+fn drift(observed: &Observed, desired: Desired<'_>) -> Vec<String> {
+    let label = observed.definition.as_deref().unwrap_or_default();
+    let mut fields = desired.definition.drift(label);
+    if observed.protocol.as_deref() != Some(desired.protocol) {
+        fields.push("protocol".to_owned());
+    }
+    fields
 }
 
 #[cfg(test)]
@@ -122,6 +136,7 @@ mod tests {
             kind: Some("python".into()),
             nonce: Some("theirs".into()),
             definition: Some(definition("a").label()),
+            protocol: Some("1".into()),
         }
     }
 
@@ -138,6 +153,7 @@ mod tests {
             kind: "python",
             nonce: "mine",
             definition: &definition,
+            protocol: "1",
             watched,
         };
         decide(observed, desired)
@@ -152,12 +168,24 @@ mod tests {
     }
 
     #[test]
-    fn a_running_sandbox_of_another_definition_is_refused_with_its_fields() {
-        let Decision::Refuse(Refusal::Drifted { fields }) = decided(&observed(State::Running), "b")
-        else {
-            panic!("not refused as drifted");
-        };
-        assert_eq!(fields, ["image"]);
+    fn a_running_sandbox_of_another_definition_is_asked_to_retire() {
+        let fields = vec!["image".to_owned()];
+        assert_eq!(
+            decided(&observed(State::Running), "b"),
+            Decision::Retire { fields }
+        );
+    }
+
+    #[test]
+    fn a_runtime_of_another_protocol_is_drift_with_that_name() {
+        for protocol in [None, Some("2".to_owned()), Some(String::new())] {
+            let mut observed = observed(State::Running);
+            observed.protocol = protocol;
+            let fields = vec!["protocol".to_owned()];
+            assert_eq!(decided(&observed, "a"), Decision::Retire { fields });
+            observed.state = State::Stopped;
+            assert_eq!(decided(&observed, "a"), Decision::Replace);
+        }
     }
 
     #[test]

@@ -1,40 +1,267 @@
-//! Removing sandboxes: found by their labels, removed by id.
+//! Removing sandboxes: found by their labels, known by their names, removed by
+//! id.
 
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use stockade::disposal::RemovalFailure;
-use stockade::{
-    Call, Error, ErrorKind, Operation, Phase, ReapFilter, Reaped, Removed, Result, SandboxKey,
-    Which,
-};
+use stockade::vocabulary::DisposalCode;
+use stockade::{Call, Error, Kind, Phase, Removed, Result, SandboxKey, Which};
 
 use crate::backend::Inner;
 use crate::engine::{self, Described, Found};
-use crate::names::{self, label};
+use crate::ledger::{Labels, Target};
+use crate::names::{self, Role, label};
+
+/// What is to go.
+struct Sought<'a> {
+    /// What the engine is asked for.
+    filters: Vec<(&'static str, String)>,
+    /// Whose sandboxes, if they are of one key only.
+    key: Option<&'a SandboxKey>,
+    which: Which,
+}
 
 /// Every sandbox of a key, of one kind of it, or one instance. Two docker
-/// commands for one sandbox, whatever its storage: the engine removes the
-/// work directory's volume with the last container that has it.
+/// commands for one sandbox of a kind that this process knows, whatever its
+/// storage: the engine removes the work directory's volume with the last
+/// container that has it.
 pub(crate) async fn dispose(
     inner: &Arc<Inner>,
     call: &Call,
     key: &SandboxKey,
     which: Which,
 ) -> Result<Removed> {
-    let mut filters = vec![(label::KEY, names::key_label(key))];
+    let with_calls = which == Which::AllWithCalls && !key.is_per_call();
+    let mut filters = if with_calls {
+        vec![(label::AGENT, names::agent_label(key))]
+    } else {
+        vec![(label::KEY, names::key_label(key))]
+    };
     if let Which::Kind(kind) = &which {
         filters.push((label::KIND, kind.as_str().to_owned()));
     }
-    let mut found = find(inner, call, &filters).await?;
-    if let Which::Instance(id) = &which {
-        found.retain(|found| found.id == id.as_str());
-    } else if found.is_empty() {
-        let mut removed = Removed::default();
-        leftovers(inner, call, &filters, &mut removed).await?;
-        return Ok(removed);
+    let key = (!with_calls).then_some(key);
+    sought(
+        inner,
+        call,
+        Sought {
+            filters,
+            key,
+            which,
+        },
+    )
+    .await
+}
+
+/// Every sandbox of a conversation, those of its calls included.
+pub(crate) async fn dispose_scope(
+    inner: &Arc<Inner>,
+    call: &Call,
+    scope: &str,
+    thread: &str,
+) -> Result<Removed> {
+    let conversation = names::conversation_label(scope, thread);
+    let filters = vec![(label::CONVERSATION, conversation)];
+    let which = Which::All;
+    let key = None;
+    sought(
+        inner,
+        call,
+        Sought {
+            filters,
+            key,
+            which,
+        },
+    )
+    .await
+}
+
+/// Waits for what is being undone, and tries once more what could not be
+/// removed; sandboxes that callers acquired stay.
+pub(crate) async fn close(inner: &Arc<Inner>, call: &Call) -> Result<Removed> {
+    let mut removed = {
+        let _phase = call.enter(Phase::Undo);
+        inner.engine.settle(call).await
+    };
+    let owed = inner.ledger.owed(|_| true);
+    removed.merge(remove(inner, call, owed).await);
+    Ok(removed)
+}
+
+/// A list that cannot be had is a failure beside what was removed all the
+/// same; an error only when the call is over.
+async fn sought(inner: &Arc<Inner>, call: &Call, sought: Sought<'_>) -> Result<Removed> {
+    let mut removed = Removed::default();
+    let mut targets = match sought.find(inner, call).await {
+        Ok(targets) => targets,
+        Err(error) if call.interruption().is_some() => return Err(error),
+        Err(error) => {
+            let what = "the list of sandboxes";
+            let failure = RemovalFailure::new(DisposalCode::Unlisted, what, error.to_string());
+            removed.failures.push(failure);
+            sought.known(inner, call, &mut removed.failures).await
+        }
+    };
+    for owed in inner.ledger.owed(|labels| sought.picks(labels)) {
+        if !targets.iter().any(|target| target.id == owed.id) {
+            targets.push(owed);
+        }
     }
-    Ok(remove(inner, call, &found).await)
+    if let Which::Instance(id) = &sought.which {
+        targets.retain(|target| target.id == id.as_str());
+    }
+    let spared = targets.is_empty() || sought.key.is_none();
+    removed.merge(remove(inner, call, targets).await);
+    if spared && !matches!(sought.which, Which::Instance(_)) {
+        leftovers(inner, call, &sought.filters, &mut removed).await;
+    }
+    Ok(removed)
+}
+
+impl Sought<'_> {
+    /// What the engine has.
+    async fn find(&self, inner: &Arc<Inner>, call: &Call) -> Result<Vec<Target>> {
+        let _phase = call.enter(Phase::Observe);
+        let engine = &inner.engine;
+        let found = engine.find(call, &self.filters).await?;
+        let (mut targets, mut unknown) = (Vec::new(), Vec::new());
+        for found in found {
+            match self.recognise(inner, &found) {
+                Some(target) => targets.push(target),
+                None => unknown.push(found),
+            }
+        }
+        // Of a kind that this process has not seen, or a stranger with labels
+        // that its image has: all of them tell.
+        for described in engine.describe(call, unknown).await? {
+            targets.extend(target(engine.owner(), described));
+        }
+        Ok(targets)
+    }
+
+    /// What it is, if its name says so: the filters hold for it, and no other
+    /// container can have that name.
+    fn recognise(&self, inner: &Arc<Inner>, found: &Found) -> Option<Target> {
+        let key = self.key?;
+        self.kinds(inner).into_iter().find_map(|kind| {
+            let sandbox = names::container(inner.engine.owner(), key, &kind);
+            let role = names::role_beside(&sandbox, &found.name)?;
+            Some(Target {
+                id: found.id.clone(),
+                role,
+                labels: labels_of(key, &kind),
+            })
+        })
+    }
+
+    /// What stands under the names that this process knows, when the engine
+    /// gives no list.
+    async fn known(
+        &self,
+        inner: &Arc<Inner>,
+        call: &Call,
+        failures: &mut Vec<RemovalFailure>,
+    ) -> Vec<Target> {
+        let Some(key) = self.key else {
+            return Vec::new();
+        };
+        let _phase = call.enter(Phase::Observe);
+        let mut targets = Vec::new();
+        for kind in self.kinds(inner) {
+            let labels = labels_of(key, &kind);
+            let name = names::container(inner.engine.owner(), key, &kind);
+            match inner.engine.observe(call, &name).await {
+                Ok(Some(seen)) => {
+                    let ours = seen.owner.as_deref() == Some(inner.engine.owner())
+                        && seen.key.as_deref() == Some(&labels.key)
+                        && seen.kind.as_deref() == Some(&labels.kind);
+                    let role = Role::Guest;
+                    let id = seen.id;
+                    targets.extend(ours.then_some(Target { id, role, labels }));
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let code = engine::disposal_code(&error);
+                    failures.push(RemovalFailure::new(code, name, error.to_string()));
+                }
+            }
+        }
+        targets
+    }
+
+    fn kinds(&self, inner: &Arc<Inner>) -> Vec<Kind> {
+        match &self.which {
+            Which::Kind(kind) => vec![kind.clone()],
+            _ => inner.kinds.seen(),
+        }
+    }
+
+    /// The same question as the filters', asked of what failed to go.
+    fn picks(&self, labels: &Labels) -> bool {
+        self.filters.iter().all(|(key, value)| {
+            let own = match *key {
+                label::KEY => &labels.key,
+                label::AGENT => &labels.agent,
+                label::CONVERSATION => &labels.conversation,
+                _ => &labels.kind,
+            };
+            own == value
+        })
+    }
+}
+
+fn labels_of(key: &SandboxKey, kind: &Kind) -> Labels {
+    Labels {
+        key: names::key_label(key),
+        agent: names::agent_label(key),
+        conversation: names::conversation_label(&key.scope, &key.thread_id),
+        kind: kind.as_str().to_owned(),
+    }
+}
+
+/// A container as something to remove; `None` when it is not the owner's.
+pub(crate) fn target(owner: &str, described: Described) -> Option<Target> {
+    let Described { found, labels, .. } = described;
+    let role = names::role(owner, &found.name, &labels)?;
+    let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
+    Some(Target {
+        id: found.id,
+        role,
+        labels: Labels {
+            key: label(label::KEY),
+            agent: label(label::AGENT),
+            conversation: label(label::CONVERSATION),
+            kind: label(label::KIND),
+        },
+    })
+}
+
+/// Removes each, in use or not, and counts the sandboxes; one failure never
+/// keeps the others, and is tried again by whoever removes next.
+pub(crate) async fn remove(inner: &Arc<Inner>, call: &Call, targets: Vec<Target>) -> Removed {
+    let _phase = call.enter(Phase::Dispose);
+    let mut removed = Removed::default();
+    for target in &targets {
+        inner.bury(&target.id, "it was disposed of");
+    }
+    let removals = targets.into_iter().map(async |target| {
+        let result = inner.engine.remove(call, &target.id).await;
+        (target, result)
+    });
+    for (target, result) in join_all(removals).await {
+        match result {
+            Ok(()) => {
+                inner.ledger.forget(&target.id);
+                removed.count += u64::from(target.role == Role::Guest);
+            }
+            Err(error) => {
+                inner.ledger.note(&target);
+                removed.failures.push(failure(&target.id, &error));
+            }
+        }
+    }
+    removed
 }
 
 /// A sandbox that ended without us takes its volume along, unless somebody
@@ -45,15 +272,23 @@ async fn leftovers(
     call: &Call,
     filters: &[(&str, String)],
     removed: &mut Removed,
-) -> Result<()> {
-    for volume in inner.engine.volumes(call, filters).await? {
-        remove_volume(inner, call, &volume, &mut removed.failures).await;
+) {
+    match inner.engine.volumes(call, filters).await {
+        Ok(volumes) => {
+            for volume in volumes {
+                remove_volume(inner, call, &volume, &mut removed.failures).await;
+            }
+        }
+        Err(error) => removed.failures.push(RemovalFailure::new(
+            DisposalCode::Unlisted,
+            "the list of volumes",
+            error.to_string(),
+        )),
     }
-    Ok(())
 }
 
 /// Removes a volume that no container uses; whether it did.
-async fn remove_volume(
+pub(crate) async fn remove_volume(
     inner: &Arc<Inner>,
     call: &Call,
     name: &str,
@@ -62,135 +297,12 @@ async fn remove_volume(
     match inner.engine.remove_volume(call, name).await {
         Ok(gone) => gone,
         Err(error) => {
-            let code = engine::disposal_code(&error);
-            failures.push(RemovalFailure::new(code, name, error.to_string()));
+            failures.push(failure(name, &error));
             false
         }
     }
 }
 
-/// Every sandbox of a conversation, those of its calls included.
-pub(crate) async fn dispose_scope(
-    inner: &Arc<Inner>,
-    call: &Call,
-    scope: &str,
-    thread: &str,
-) -> Result<Removed> {
-    let filters = [(
-        label::CONVERSATION,
-        names::conversation_label(scope, thread),
-    )];
-    let found = find(inner, call, &filters).await?;
-    let mut removed = remove(inner, call, &found).await;
-    if let Err(error) = leftovers(inner, call, &filters, &mut removed).await {
-        let code = engine::disposal_code(&error);
-        let failure = RemovalFailure::new(code, "volumes", error.to_string());
-        removed.failures.push(failure);
-    }
-    Ok(removed)
-}
-
-/// What was made longer ago than the filter says, or all; probes whose host
-/// died are among it, and volumes that were left alone. An inventory that cannot be read removes nothing.
-///
-/// Idleness is known inside a sandbox only, and ends it there; a filter that
-/// asks for it is refused until it can be read from outside.
-pub(crate) async fn reap(inner: &Arc<Inner>, call: &Call, filter: &ReapFilter) -> Result<Reaped> {
-    if filter.idle_for.is_some() {
-        return Err(Error::new(ErrorKind::InvalidRequest, Operation::Reap)
-            .message("reaping by idleness is not served yet; leave it out: an idle sandbox ends by itself")
-            .build());
-    }
-    let found = find(inner, call, &[]).await?;
-    let described = inner.engine.describe(call, found).await?;
-    let (guests, others): (Vec<_>, Vec<_>) = described
-        .into_iter()
-        .filter(|one| matches(one, filter))
-        .partition(|one| {
-            one.labels
-                .get(label::ROLE)
-                .is_some_and(|role| role == "guest")
-        });
-    let mut reaped = Reaped::default();
-    let removed = remove(inner, call, &ids(&guests)).await;
-    reaped.sandboxes = removed.count;
-    reaped.failures = removed.failures;
-    let removed = remove(inner, call, &ids(&others)).await;
-    let failed = u64::try_from(removed.failures.len()).unwrap_or(u64::MAX);
-    let all = u64::try_from(others.len()).unwrap_or(u64::MAX);
-    reaped.others = all.saturating_sub(failed);
-    reaped.failures.extend(removed.failures);
-    reap_volumes(inner, call, filter, &mut reaped).await?;
-    Ok(reaped)
-}
-
-/// Volumes whose sandbox is gone. One that is in use is its sandbox's, and
-/// goes with it.
-async fn reap_volumes(
-    inner: &Arc<Inner>,
-    call: &Call,
-    filter: &ReapFilter,
-    reaped: &mut Reaped,
-) -> Result<()> {
-    let names = inner.engine.volumes(call, &[]).await?;
-    let volumes = inner.engine.describe_volumes(call, names).await?;
-    for volume in volumes.iter().filter(|volume| matches(volume, filter)) {
-        let gone = remove_volume(inner, call, &volume.found.id, &mut reaped.failures).await;
-        reaped.others += u64::from(gone);
-    }
-    Ok(())
-}
-
-fn matches(one: &Described, filter: &ReapFilter) -> bool {
-    let created = one
-        .labels
-        .get(label::CREATED)
-        .and_then(|text| text.parse::<u128>().ok());
-    let old = filter.older_than.is_none_or(|age| {
-        // A label that lies about its age is nobody's sandbox to keep.
-        created.is_none_or(|created| names::now_millis().saturating_sub(created) >= age.as_millis())
-    });
-    let scope = one
-        .labels
-        .get(label::KEY)
-        .and_then(|key| names::scope_of(key));
-    old && (filter.scope.is_none() || filter.scope == scope)
-}
-
-fn ids(described: &[Described]) -> Vec<Found> {
-    described.iter().map(|one| one.found.clone()).collect()
-}
-
-/// Waits for what is being undone; nothing is removed that is not.
-pub(crate) async fn close(inner: &Arc<Inner>, call: &Call) -> Result<Removed> {
-    let _phase = call.enter(Phase::Undo);
-    Ok(inner.engine.settle(call).await)
-}
-
-async fn find(inner: &Arc<Inner>, call: &Call, filters: &[(&str, String)]) -> Result<Vec<Found>> {
-    let _phase = call.enter(Phase::Observe);
-    inner.engine.find(call, filters).await
-}
-
-/// Removes each, and counts the sandboxes; one failure never keeps the others.
-async fn remove(inner: &Arc<Inner>, call: &Call, found: &[Found]) -> Removed {
-    let _phase = call.enter(Phase::Dispose);
-    let mut removed = Removed::default();
-    for one in found {
-        inner.bury(&one.id, "it was disposed of");
-    }
-    let removals = found
-        .iter()
-        .map(async |one| (one, inner.engine.remove(call, &one.id).await));
-    for (one, result) in join_all(removals).await {
-        match result {
-            Ok(()) => removed.count += u64::from(one.is_sandbox),
-            Err(error) => {
-                let code = engine::disposal_code(&error);
-                let failure = RemovalFailure::new(code, one.id.as_str(), error.to_string());
-                removed.failures.push(failure);
-            }
-        }
-    }
-    removed
+pub(crate) fn failure(what: &str, error: &Error) -> RemovalFailure {
+    RemovalFailure::new(engine::disposal_code(error), what, error.to_string())
 }

@@ -40,10 +40,13 @@ mod files;
 mod hold;
 mod image;
 mod instance;
+mod ledger;
 mod names;
 pub mod operate;
 mod permission;
 mod plan;
+mod reap;
+mod retire;
 mod runtime;
 mod verify;
 

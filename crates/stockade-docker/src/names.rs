@@ -1,5 +1,6 @@
 //! Names and labels of everything that this backend makes. Pure.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -31,12 +32,24 @@ pub(crate) mod label {
     /// Scope and thread of the key, so that a conversation can be found by a
     /// filter of the engine.
     pub(crate) const CONVERSATION: &str = "dev.stockade.conversation";
+    /// Scope, thread and agent of the key, so that the calls of one agent can
+    /// be found by a filter of the engine.
+    pub(crate) const AGENT: &str = "dev.stockade.agent";
     /// Before each label of the caller.
     pub(crate) const CALLERS: &str = "dev.stockade.label.";
 }
 
 /// What the name of a work directory's holder ends with.
 const WORK: &str = "-work";
+/// The same of probes.
+const FACTS: &str = "-facts";
+const FILL: &str = "-fill";
+
+/// What the names of runtime volumes begin with.
+const RUNTIME: &str = "stockade-runtime-";
+
+/// Hexadecimal digits of a digest or of a nonce in a name.
+const DIGITS: usize = 12;
 
 /// The name of a sandbox's container: `stockade-` and 12 hex digits of a
 /// digest over length-prefixed parts, so that no choice of delimiter in a key
@@ -51,7 +64,7 @@ pub(crate) fn container(owner: &str, key: &SandboxKey, kind: &Kind) -> String {
         kind.as_str(),
         &key.call_id,
     ];
-    format!("stockade-{}", &digest(parts)[..12])
+    format!("stockade-{}", &digest(parts)[..DIGITS])
 }
 
 /// The container that holds the volume of a work directory on disk until the
@@ -60,16 +73,78 @@ pub(crate) fn work_holder(container: &str, nonce: &str) -> String {
     format!("{container}-{nonce}{WORK}")
 }
 
-/// Whether a container of that name is a sandbox, and not a part of one.
-pub(crate) fn is_sandbox(name: &str) -> bool {
-    !name.ends_with(WORK)
+/// A container that looks into an image.
+pub(crate) fn facts_probe(nonce: &str) -> String {
+    format!("stockade-{nonce}{FACTS}")
+}
+
+/// The container through which a runtime volume is filled. Its name is the
+/// lock: two hosts cannot both make it.
+pub(crate) fn filling_probe(volume: &str) -> String {
+    format!("{volume}{FILL}")
+}
+
+/// What a container is to us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Role {
+    /// A sandbox.
+    Guest,
+    /// The holder of a sandbox's work directory.
+    Work,
+    /// A look into an image, or the filling of a runtime volume.
+    Probe,
+}
+
+/// What a container with this name and these labels is to an owner; `None`
+/// when it is not the owner's.
+///
+/// Labels alone prove nothing: an image that was made of a sandbox (`docker
+/// commit`) hands them to every container of that image. A name is had once.
+pub(crate) fn role(owner: &str, name: &str, labels: &BTreeMap<String, String>) -> Option<Role> {
+    let label = |key: &str| labels.get(key).map(String::as_str);
+    if label(label::OWNER) != Some(owner) {
+        return None;
+    }
+    if label(label::ROLE) == Some("probe") {
+        let facts = hex_between(name, "stockade-", FACTS);
+        let fill = name.starts_with(RUNTIME) && name.ends_with(FILL);
+        return (facts || fill).then_some(Role::Probe);
+    }
+    let key = key_of(label(label::KEY)?)?;
+    let sandbox = container(owner, &key, &label(label::KIND)?.parse().ok()?);
+    role_beside(&sandbox, name)
+}
+
+/// What a container of this name is to the sandbox that has that name.
+pub(crate) fn role_beside(sandbox: &str, name: &str) -> Option<Role> {
+    if name == sandbox {
+        return Some(Role::Guest);
+    }
+    let prefix = format!("{sandbox}-");
+    hex_between(name, &prefix, WORK).then_some(Role::Work)
+}
+
+/// The name of the sandbox that a container is a part of.
+pub(crate) fn group(name: &str) -> &str {
+    let end = "stockade-".len() + DIGITS;
+    if name.ends_with(WORK) {
+        name.get(..end).unwrap_or(name)
+    } else {
+        name
+    }
+}
+
+fn hex_between(name: &str, prefix: &str, suffix: &str) -> bool {
+    name.strip_prefix(prefix)
+        .and_then(|rest| rest.strip_suffix(suffix))
+        .is_some_and(|hex| hex.len() == DIGITS && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// The volume that holds the guest runtime. `attempt` is 0 until a
 /// half-filled volume had to be left behind.
 pub(crate) fn runtime_volume(runtime_digest: &str, os: &str, arch: &str, attempt: u32) -> String {
     let short = runtime_digest.get(..12).unwrap_or(runtime_digest);
-    let base = format!("stockade-runtime-{short}-{os}-{arch}");
+    let base = format!("{RUNTIME}{short}-{os}-{arch}");
     if attempt == 0 {
         base
     } else {
@@ -97,10 +172,15 @@ pub(crate) fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     hex(&hash.finalize())
 }
 
-/// The scope that a key label names.
-pub(crate) fn scope_of(key_label: &str) -> Option<String> {
-    let [scope, _, _, _]: [String; 4] = serde_json::from_str(key_label).ok()?;
-    Some(scope)
+/// The agent as a label value.
+pub(crate) fn agent_label(key: &SandboxKey) -> String {
+    serde_json::json!([key.scope, key.thread_id, key.agent_id]).to_string()
+}
+
+/// The key that a label holds.
+pub(crate) fn key_of(key_label: &str) -> Option<SandboxKey> {
+    let [scope, thread, agent, call]: [String; 4] = serde_json::from_str(key_label).ok()?;
+    Some(SandboxKey::new(scope, thread, agent).with_call(call))
 }
 
 /// 12 hex digits that nobody else has drawn.
@@ -176,8 +256,65 @@ mod tests {
 
     #[test]
     fn a_key_label_holds_every_part_as_it_was() {
-        let key = SandboxKey::new("a\"b", "c,d", "é").with_call("f=g");
-        let parts: Vec<String> = serde_json::from_str(&key_label(&key)).unwrap();
-        assert_eq!(parts, ["a\"b", "c,d", "é", "f=g"]);
+        for call in ["f=g", ""] {
+            let key = SandboxKey::new("a\"b", "c,d", "é").with_call(call);
+            assert_eq!(key_of(&key_label(&key)), Some(key));
+        }
+        for other in ["", "[]", "{}", "[1,2,3,4]", r#"["a","b","c"]"#] {
+            assert_eq!(key_of(other), None, "{other}");
+        }
+    }
+
+    fn labels(role: &str) -> BTreeMap<String, String> {
+        let key = key_label(&SandboxKey::new("s", "t", "a"));
+        [
+            (label::OWNER, "o"),
+            (label::ROLE, role),
+            (label::KEY, &key),
+            (label::KIND, "k"),
+        ]
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+    }
+
+    #[test]
+    fn a_container_is_ours_by_its_labels_and_the_name_that_they_lead_to() {
+        let name = container("o", &SandboxKey::new("s", "t", "a"), &kind("k"));
+        let holder = work_holder(&name, "0123456789ab");
+        assert_eq!(role("o", &name, &labels("guest")), Some(Role::Guest));
+        assert_eq!(role("o", &holder, &labels("work")), Some(Role::Work));
+        assert_eq!(group(&holder), name);
+        let probes = [
+            facts_probe("0123456789ab"),
+            filling_probe(&runtime_volume("d", "linux", "amd64", 1)),
+        ];
+        for probe in &probes {
+            assert_eq!(role("o", probe, &labels("probe")), Some(Role::Probe));
+            assert_eq!(group(probe), probe);
+        }
+    }
+
+    #[test]
+    fn labels_that_came_with_an_image_make_nothing_ours() {
+        let ours = container("o", &SandboxKey::new("s", "t", "a"), &kind("k"));
+        let other = container("o", &SandboxKey::new("s", "t", "b"), &kind("k"));
+        for part in ["guest", "work", "probe"] {
+            for name in [
+                "mine",
+                "",
+                &other,
+                &format!("{ours}-1-work"),
+                &format!("{ours}x"),
+            ] {
+                assert_eq!(role("o", name, &labels(part)), None, "{part} {name}");
+            }
+        }
+        assert_eq!(role("p", &ours, &labels("guest")), None, "another owner's");
+        for missing in [label::KEY, label::KIND, label::OWNER] {
+            let mut labels = labels("guest");
+            labels.remove(missing);
+            assert_eq!(role("o", &ours, &labels), None, "without {missing}");
+        }
     }
 }

@@ -1,20 +1,20 @@
 //! Containers: made, looked at, entered, signalled, removed.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use docker_driver::{
-    CallErrorKind, ContainerFacts, ContainerId, ContainerName, ExecStream, InspectContainer,
-    InspectVolume, KillContainer, Label, ListContainers, ListVolumes, RemoveContainer,
-    RemoveVolume, RunDetached, RunOptions, Signal, StartContainer, StreamControl, StreamInput,
-    StreamOutput, VolumeName,
+    CallError, CallErrorKind, ContainerFacts, ContainerId, ContainerName, ExecStream,
+    InspectContainer, InspectContainers, InspectVolume, KillContainer, Label, ListContainers,
+    ListVolumes, RemoveContainer, RemoveVolume, RunDetached, RunOptions, Signal, StartContainer,
+    StreamControl, StreamInput, StreamOutput, VolumeName,
 };
 use futures_util::future::join_all;
 use stockade::{Call, Error, Operation, Phase, Result};
 
 use super::{Asked, Engine, lift, unfit};
 use crate::decide::{Observed, State};
-use crate::names::{self, label};
+use crate::names::label;
 use crate::plan::GUEST;
 
 /// Between two looks at a container that is being removed.
@@ -31,22 +31,63 @@ pub(crate) enum Created {
 pub(crate) struct CreateFailed {
     /// Whether another host's container has the name, or had ours removed.
     pub(crate) is_conflict: bool,
+    /// Whether the engine has lost what this process knows it to have: the
+    /// image, or the guest runtime in its volume.
+    pub(crate) is_outdated: bool,
     pub(crate) error: Error,
 }
 
-/// A container of ours.
-#[derive(Debug, Clone)]
-pub(crate) struct Found {
-    pub(crate) id: String,
-    /// Whether it is a sandbox, and not a part of one.
-    pub(crate) is_sandbox: bool,
+impl CreateFailed {
+    /// An error when the engine did not even try.
+    pub(super) fn of(error: CallError) -> Result<Self> {
+        let kind = error.kind();
+        let is_conflict = matches!(
+            kind,
+            CallErrorKind::NameConflict
+                | CallErrorKind::NoSuchContainer
+                | CallErrorKind::BeingRemoved
+        );
+        let is_outdated = matches!(
+            kind,
+            CallErrorKind::NoSuchImage | CallErrorKind::ProgramNotFound
+        );
+        let fatal = matches!(
+            kind,
+            CallErrorKind::DaemonUnreachable
+                | CallErrorKind::PermissionDenied
+                | CallErrorKind::DeadlinePassed
+                | CallErrorKind::Cancelled
+                | CallErrorKind::NotStarted
+                | CallErrorKind::Closed
+        );
+        let error = lift::call(Operation::Acquire, Phase::Create, error);
+        if fatal {
+            return Err(error);
+        }
+        Ok(Self {
+            is_conflict,
+            is_outdated,
+            error,
+        })
+    }
 }
 
-/// A container of ours, with what its labels say.
+/// A container that has labels of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) id: String,
+    pub(crate) name: String,
+}
+
+/// A container or a volume with what the engine says of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Described {
     pub(crate) found: Found,
     pub(crate) labels: BTreeMap<String, String>,
+    /// What it does; of a volume nothing.
+    pub(crate) state: State,
+    /// By the engine's clock; `None` of a volume whose driver does not tell.
+    pub(crate) created: Option<SystemTime>,
 }
 
 /// An open stream to PID 1.
@@ -65,29 +106,7 @@ impl Engine {
             Asked::Interrupted(why) => Err(Error::interrupted(Operation::Acquire, why)
                 .phase(Phase::Create)
                 .build()),
-            Asked::Failed(error) => {
-                let is_conflict = matches!(
-                    error.kind(),
-                    CallErrorKind::NameConflict
-                        | CallErrorKind::NoSuchContainer
-                        | CallErrorKind::BeingRemoved
-                );
-                let fatal = matches!(
-                    error.kind(),
-                    CallErrorKind::DaemonUnreachable
-                        | CallErrorKind::PermissionDenied
-                        | CallErrorKind::DeadlinePassed
-                        | CallErrorKind::Cancelled
-                        | CallErrorKind::NotStarted
-                        | CallErrorKind::Closed
-                );
-                let error = lift::call(Operation::Acquire, Phase::Create, error);
-                if fatal {
-                    Err(error)
-                } else {
-                    Ok(Created::Failed(CreateFailed { is_conflict, error }))
-                }
-            }
+            Asked::Failed(error) => CreateFailed::of(error).map(Created::Failed),
         }
     }
 
@@ -99,6 +118,7 @@ impl Engine {
             Asked::Failed(error) if error.kind() == CallErrorKind::NoSuchContainer => Ok(None),
             found => Ok(found
                 .or_error(Operation::Acquire, Phase::Observe)?
+                .as_ref()
                 .map(observed)),
         }
     }
@@ -149,7 +169,7 @@ impl Engine {
             .into_iter()
             .map(|row| Found {
                 id: row.id.to_string(),
-                is_sandbox: names::is_sandbox(&row.name),
+                name: row.name,
             })
             .collect())
     }
@@ -167,17 +187,26 @@ impl Engine {
     /// The labels of containers that [`Engine::find`] found; one that is gone
     /// by now is left out.
     pub(crate) async fn describe(&self, call: &Call, found: Vec<Found>) -> Result<Vec<Described>> {
-        let looks = found.into_iter().map(async |found| {
-            let id = ContainerId::new(&found.id).map_err(unfit)?;
-            let facts = self.query(call, InspectContainer::new(id)).await;
-            let facts = facts.or_error(Operation::Reap, Phase::Observe)?;
-            Ok(facts.map(|facts| Described {
-                found,
-                labels: facts.labels,
-            }))
+        let ids: Result<Vec<_>> = found
+            .iter()
+            .map(|found| ContainerId::new(&found.id).map_err(unfit))
+            .collect();
+        let looks = InspectContainers::of(ids?);
+        let looks = looks.into_iter().map(async |look| {
+            let facts = self.query(call, look).await;
+            facts.or_error(Operation::Reap, Phase::Observe)
         });
-        let described: Result<Vec<_>> = join_all(looks).await.into_iter().collect();
-        Ok(described?.into_iter().flatten().collect())
+        let facts: Result<Vec<_>> = join_all(looks).await.into_iter().collect();
+        let described = facts?.into_iter().flatten().map(|facts| Described {
+            found: Found {
+                id: facts.id.to_string(),
+                name: facts.name.clone(),
+            },
+            state: state(&facts),
+            created: facts.created,
+            labels: facts.labels,
+        });
+        Ok(described.collect())
     }
 
     /// Names of every volume of this owner with these labels. A sandbox takes
@@ -205,10 +234,12 @@ impl Engine {
             let facts = facts.or_error(Operation::Reap, Phase::Observe)?;
             Ok(facts.map(|facts| Described {
                 found: Found {
-                    id: name,
-                    is_sandbox: false,
+                    id: name.clone(),
+                    name,
                 },
                 labels: facts.labels,
+                state: State::Lost,
+                created: facts.created,
             }))
         });
         let described: Result<Vec<_>> = join_all(looks).await.into_iter().collect();
@@ -247,6 +278,23 @@ impl Engine {
         }
     }
 
+    /// Removes a container that was seen to have ended. False when it runs,
+    /// because somebody has started it since.
+    pub(crate) async fn remove_ended(&self, call: &Call, id: &str) -> Result<bool> {
+        let container = ContainerId::new(id).map_err(unfit)?;
+        let verb = RemoveContainer::new(container).unless_running();
+        match self.mutate(call, verb).await {
+            Asked::Failed(error) if error.kind() == CallErrorKind::BeingRemoved => {
+                self.remove(call, id).await.map(|()| true)
+            }
+            // Docker's words for it are many; the container itself tells.
+            Asked::Failed(_) if self.is_running(call, id).await? => Ok(false),
+            removed => removed
+                .or_error(Operation::Dispose, Phase::Dispose)
+                .map(|_| true),
+        }
+    }
+
     /// Has PID 1 of a container kill everything else in it.
     pub(crate) async fn kill_everything(&self, call: &Call, id: &str) -> Result<()> {
         let id = ContainerId::new(id).map_err(unfit)?;
@@ -270,23 +318,27 @@ impl Engine {
     }
 }
 
-fn observed(facts: ContainerFacts) -> Observed {
-    let label = |key: &str| facts.labels.get(key).cloned();
-    let state = match facts.state.status.as_str() {
+fn state(facts: &ContainerFacts) -> State {
+    match facts.state.status.as_str() {
         "running" | "paused" => State::Running,
         "removing" | "restarting" => State::Changing,
         "created" => State::Unstarted,
         // One that had nothing to keep was made to be removed at its end.
         "exited" if !facts.remove_at_end => State::Stopped,
         _ => State::Lost,
-    };
+    }
+}
+
+fn observed(facts: &ContainerFacts) -> Observed {
+    let label = |key: &str| facts.labels.get(key).cloned();
     Observed {
-        state,
+        state: state(facts),
         owner: label(label::OWNER),
         key: label(label::KEY),
         kind: label(label::KIND),
         nonce: label(label::NONCE),
         definition: label(label::DEFINITION),
+        protocol: label(label::PROTOCOL),
         id: facts.id.to_string(),
     }
 }

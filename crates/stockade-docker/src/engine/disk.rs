@@ -12,7 +12,7 @@ use docker_driver::{ContainerId, ContainerPath, CopyIn, CreateContainer, RunOpti
 use stockade::disposal::RemovalFailure;
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Result};
 
-use super::{Created, Engine, disposal_code, unfit};
+use super::{Asked, Created, Engine, disposal_code, unfit};
 use crate::names;
 use crate::plan::Holder;
 
@@ -68,7 +68,10 @@ impl Engine {
         let call = Call::with_timeout(self.inner.config.command_timeout.saturating_mul(4));
         let tar = directory(&holder)?;
         let made = self.mutate(&call, CreateContainer(holder.options)).await;
-        let holder = made.or_error(Operation::Acquire, Phase::Create)?;
+        let holder = match made {
+            Asked::Failed(error) => return super::CreateFailed::of(error).map(Err),
+            made => made.or_error(Operation::Acquire, Phase::Create)?,
+        };
         let made = self.make_with(&call, &holder, tar, options).await;
         self.discard(holder.as_str()).await;
         made

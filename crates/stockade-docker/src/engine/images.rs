@@ -125,7 +125,7 @@ impl Engine {
         let mut words = vec!["facts".to_owned(), format!("--runtime-dir={RUNTIME_DIR}")];
         words.push(format!("--user={}", probe.user));
         words.extend(probe.paths.iter().map(|path| format!("--path={path}")));
-        let name = format!("stockade-{}-facts", names::nonce()?);
+        let name = names::facts_probe(&names::nonce()?);
         let options = self.probe(&name, probe.image_id, words)?;
         let options = options
             .mounts([runtime_mount(volume)?.read_only()])
@@ -149,9 +149,8 @@ impl Engine {
         binary: &[u8],
     ) -> Result<bool> {
         let tar = Bytes::from(archive(digest, binary)?);
-        // The name is the lock: two hosts cannot both make it. One that a
-        // host left when it died is as old as no fill ever gets.
-        let name = format!("{volume}-fill");
+        // One that a host left when it died is as old as no fill ever gets.
+        let name = names::filling_probe(volume);
         self.remove_stale(call, &name).await?;
         let options = self.probe(&name, image_id, vec!["version".to_owned()])?;
         let options = options.mounts([runtime_mount(volume)?]);

@@ -5,15 +5,16 @@ mod containers;
 mod disk;
 mod holds;
 mod images;
+mod inquiry;
 mod lift;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use docker_driver::{
-    BindConfig, Bounds, CallError, Docker, EngineFacts, Environment, InvalidName, Mutation, Query,
+    BindConfig, Bounds, CallError, Docker, EngineFacts, EngineTime, Environment, InvalidName, Mutation, Query,
 };
 use stockade::disposal::RemovalFailure;
 use stockade::spec::Platform;
@@ -31,6 +32,7 @@ use crate::names;
 pub(crate) use containers::{CreateFailed, Created, Described, Found};
 pub(crate) use holds::Paused;
 pub(crate) use images::Probe;
+pub(crate) use inquiry::Inquired;
 pub(crate) use lift::{call as lift_call, disposal_code, lost};
 
 /// How long removing what is of no use may take when its own call is over.
@@ -126,6 +128,12 @@ impl Engine {
 
     pub(crate) fn run(&self) -> &str {
         &self.inner.run
+    }
+
+    /// The engine's own clock.
+    pub(crate) async fn now(&self, call: &Call, operation: Operation) -> Result<SystemTime> {
+        let now = self.query(call, EngineTime).await;
+        Ok(now.or_error(operation, Phase::Observe)?.time)
     }
 
     /// How many docker processes were started.

@@ -1,0 +1,412 @@
+//! Sandboxes that several hosts find, use, replace, reap and remove.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use stockade::exec::Background;
+use stockade::vocabulary::DisposalCode;
+use stockade::{
+    Backend as _, ErrorKind, ExecRequest, Image, IsolationScope, ReapFilter, Refusal, Sandbox,
+    SandboxKey, SandboxSpec, SpecBuilder, Which,
+};
+use stockade_docker::{DockerBackend, DockerConfig, RuntimeSource};
+use stockade_tests::engine::{Host, PYTHON, call, docker, docker_ok, spec, unique};
+
+fn builder() -> SpecBuilder {
+    SandboxSpec::builder("test")
+        .image(Image::reference(PYTHON))
+        .isolation_scope(IsolationScope::Conversation)
+}
+
+fn plain() -> Arc<SandboxSpec> {
+    builder().build().expect("the spec is valid")
+}
+
+/// The same sandbox with another variable.
+fn changed() -> Arc<SandboxSpec> {
+    let changed = builder().env("CHANGED", "1").build();
+    changed.expect("the spec is valid")
+}
+
+fn key() -> SandboxKey {
+    SandboxKey::new("tests", unique("thread"), "agent")
+}
+
+/// Another host of the same owner.
+async fn beside(host: &Host) -> DockerBackend {
+    let connected = DockerBackend::connect(&call(), DockerConfig::new(&host.owner)).await;
+    connected.expect("the engine is there")
+}
+
+async fn acquire(
+    backend: &DockerBackend,
+    key: &SandboxKey,
+    spec: &Arc<SandboxSpec>,
+) -> Result<Sandbox, stockade::Error> {
+    backend.acquire(&call(), key, spec).await
+}
+
+async fn sh(sandbox: &Sandbox, line: &str) -> String {
+    let request = ExecRequest::shell(line).build();
+    let request = request.expect("the request is valid");
+    let outcome = sandbox.exec(&call(), request).await;
+    let outcome = outcome.expect("it does its job");
+    String::from_utf8_lossy(&outcome.stdout).into_owned()
+}
+
+async fn dispose(host: Host, key: &SandboxKey) {
+    let removed = host.backend.dispose(&call(), key, Which::All).await;
+    assert!(removed.expect("it answers").is_clean());
+    host.finish().await;
+}
+
+/// What a refusal as drifted names.
+fn drifted(refused: Result<Sandbox, stockade::Error>) -> Vec<String> {
+    match refused.expect_err("it is refused").refusal() {
+        Some(Refusal::Drifted { fields }) => fields.clone(),
+        other => panic!("refused for another reason: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn two_hosts_share_the_sandbox_of_a_key() {
+    let host = Host::new().await;
+    let (other, key) = (beside(&host).await, key());
+    let first = acquire(&host.backend, &key, &plain()).await.unwrap();
+    let second = acquire(&other, &key, &plain()).await.unwrap();
+    assert_eq!(first.id(), second.id());
+    assert!(first.freshly_created() && !second.freshly_created());
+    sh(&first, "echo here > file").await;
+    assert_eq!(sh(&second, "cat file").await, "here\n");
+    dispose(host, &key).await;
+}
+
+#[tokio::test]
+async fn a_drifted_sandbox_that_nobody_uses_is_replaced_by_whoever_finds_it() {
+    let host = Host::new().await;
+    let (other, key) = (beside(&host).await, key());
+    let first = acquire(&host.backend, &key, &plain()).await.unwrap();
+    sh(&first, "echo old > file").await;
+    let old = first.id().clone();
+    // The channel closes with its last handle.
+    drop(first);
+    let replaced = acquire_idle(&other, &key, &changed()).await;
+    assert!(replaced.freshly_created());
+    assert_ne!(*replaced.id(), old);
+    assert_eq!(sh(&replaced, "echo $CHANGED; ls").await, "1\n");
+    dispose(host, &key).await;
+}
+
+/// Acquires, once the channel that its test has just dropped is closed.
+async fn acquire_idle(
+    backend: &DockerBackend,
+    key: &SandboxKey,
+    spec: &Arc<SandboxSpec>,
+) -> Sandbox {
+    for _ in 0..100 {
+        match acquire(backend, key, spec).await {
+            Err(error) if matches!(error.refusal(), Some(Refusal::Drifted { .. })) => {
+                tokio::task::yield_now().await;
+            }
+            acquired => return acquired.expect("it is acquired"),
+        }
+    }
+    panic!("a channel that was dropped stays");
+}
+
+#[tokio::test]
+async fn a_drifted_sandbox_in_use_is_refused_with_its_fields_and_works_on() {
+    let host = Host::new().await;
+    let (other, key) = (beside(&host).await, key());
+    let first = acquire(&host.backend, &key, &plain()).await.unwrap();
+    sh(&first, "echo mine > file").await;
+    for backend in [&other, &host.backend] {
+        let refused = acquire(backend, &key, &changed()).await;
+        assert_eq!(drifted(refused), ["env"]);
+    }
+    assert_eq!(sh(&first, "cat file").await, "mine\n");
+    dispose(host, &key).await;
+}
+
+#[tokio::test]
+async fn a_command_that_outlives_its_host_keeps_its_sandbox() {
+    let host = Host::new().await;
+    let (other, key) = (beside(&host).await, key());
+    let first = acquire(&host.backend, &key, &plain()).await.unwrap();
+    let request = ExecRequest::shell("sleep 1000")
+        .background(Background::Keep)
+        .timeout(Duration::from_secs(1000))
+        .build()
+        .unwrap();
+    let process = first.spawn(&call(), request).await.unwrap();
+    process.detach();
+    drop(first);
+    for _ in 0..3 {
+        let refused = acquire(&other, &key, &changed()).await;
+        assert_eq!(drifted(refused), ["env"]);
+    }
+    let reaped = other.reap(&call(), &ReapFilter::default()).await.unwrap();
+    assert_eq!((reaped.sandboxes, reaped.kept), (0, 1));
+    dispose(host, &key).await;
+}
+
+#[tokio::test]
+async fn what_others_pruned_from_the_engine_is_brought_back_by_the_next_acquire() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = own_runtime(folder.path());
+    let host = Host::with(|config| config.runtime(RuntimeSource::File(runtime))).await;
+    let spec = spec(PYTHON).build().unwrap();
+    let first = SandboxKey::new("tests", unique("thread"), "agent").with_call("1");
+    drop(acquire(&host.backend, &first, &spec).await.unwrap());
+    let removed = host.backend.dispose(&call(), &first, Which::All).await;
+    assert!(removed.unwrap().is_clean());
+    let volume = runtime_volume(&host.owner);
+    docker_ok(["volume", "rm", &volume]);
+
+    let second = first.clone().with_call("2");
+    let sandbox = acquire(&host.backend, &second, &spec).await.unwrap();
+    assert_eq!(sh(&sandbox, "echo on").await, "on\n");
+    let removed = host.backend.dispose(&call(), &second, Which::All).await;
+    assert!(removed.unwrap().is_clean());
+    docker_ok(["volume", "rm", &volume]);
+    host.finish().await;
+}
+
+/// The guest runtime as another build, so that nobody else has its volume.
+fn own_runtime(folder: &Path) -> PathBuf {
+    let arch = docker_ok(["version", "--format", "{{.Server.Arch}}"]);
+    let carried = stockade_runtime::for_platform("linux", &arch).expect("it is carried");
+    let mut bytes = carried.bytes.to_vec();
+    bytes.extend(unique("build").bytes());
+    let path = folder.join("guest");
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn runtime_volume(owner: &str) -> String {
+    let filter = format!("label=dev.stockade.owner={owner}");
+    let volumes = docker_ok(["volume", "ls", "-q", "--filter", &filter]);
+    assert_eq!(volumes.lines().count(), 1, "{volumes}");
+    volumes
+}
+
+#[tokio::test]
+async fn a_stranger_whose_image_has_our_labels_is_nobody_we_touch() {
+    let host = Host::new().await;
+    let key = key();
+    let sandbox = acquire(&host.backend, &key, &plain()).await.unwrap();
+    let image = unique("stranger").to_lowercase();
+    docker_ok(["commit", sandbox.id().as_str(), &image]);
+    let stranger = docker_ok([
+        "create",
+        "--entrypoint",
+        "/bin/true",
+        "--name",
+        &unique("stranger"),
+        &image,
+    ]);
+    let labels = docker_ok(["inspect", "--format", "{{json .Config.Labels}}", &stranger]);
+    assert!(labels.contains(&host.owner), "it has our labels: {labels}");
+
+    let reaped = host.backend.reap(&call(), &ReapFilter::everything()).await;
+    let reaped = reaped.unwrap();
+    assert_eq!((reaped.sandboxes, reaped.others), (1, 0));
+    assert!(reaped.is_clean());
+    for which in [Which::All, Which::Kind("test".parse().unwrap())] {
+        let removed = host.backend.dispose(&call(), &key, which).await.unwrap();
+        assert_eq!((removed.count, removed.is_clean()), (0, true));
+    }
+    let scope = host
+        .backend
+        .dispose_scope(&call(), &key.scope, &key.thread_id);
+    assert_eq!(scope.await.unwrap().count, 0);
+    docker_ok(["rm", &stranger]);
+    docker_ok(["rmi", &image]);
+    host.finish().await;
+}
+
+#[tokio::test]
+async fn a_reaper_takes_what_is_idle_and_never_what_is_in_use() {
+    let host = Host::new().await;
+    let (other, used, idle) = (beside(&host).await, key(), key());
+    let sandbox = acquire(&host.backend, &used, &plain()).await.unwrap();
+    assert_eq!(sh(&sandbox, "echo on").await, "on\n");
+    drop(acquire(&host.backend, &idle, &plain()).await.unwrap());
+    let reap = async |filter: ReapFilter| {
+        let reaped = other.reap(&call(), &filter).await.unwrap();
+        assert!(reaped.is_clean(), "{reaped:?}");
+        (reaped.sandboxes, reaped.kept)
+    };
+    let hour = Duration::from_secs(3600);
+    assert_eq!(reap(ReapFilter::default().older_than(hour)).await, (0, 0));
+    assert_eq!(reap(ReapFilter::default().idle_for(hour)).await, (0, 2));
+    assert_eq!(reap(ReapFilter::default().scope("nobody")).await, (0, 0));
+    assert_eq!(reap(ReapFilter::default()).await, (1, 1));
+    for _ in 0..5 {
+        assert_eq!(reap(ReapFilter::default()).await, (0, 1));
+        assert_eq!(sh(&sandbox, "echo on").await, "on\n");
+    }
+    assert_eq!(reap(ReapFilter::everything()).await, (1, 0));
+    let request = ExecRequest::argv(["true"]).build().unwrap();
+    let lost = sandbox.exec(&call(), request).await.unwrap_err();
+    assert_eq!(lost.kind(), ErrorKind::Lost);
+    host.finish().await;
+}
+
+#[tokio::test]
+async fn a_conversations_calls_go_with_it_only_when_asked_for() {
+    let host = Host::new().await;
+    let (conversation, per_call) = (key(), spec(PYTHON).build().unwrap());
+    let of_call = conversation.clone().with_call("1");
+    let dispose = async |which: Which| {
+        let removed = host.backend.dispose(&call(), &conversation, which).await;
+        let removed = removed.unwrap();
+        assert!(removed.is_clean());
+        removed.count
+    };
+    acquire(&host.backend, &conversation, &plain())
+        .await
+        .unwrap();
+    let running = acquire(&host.backend, &of_call, &per_call).await.unwrap();
+    assert_eq!(dispose(Which::All).await, 1);
+    assert_eq!(sh(&running, "echo on").await, "on\n");
+    acquire(&host.backend, &conversation, &plain())
+        .await
+        .unwrap();
+    assert_eq!(dispose(Which::AllWithCalls).await, 2);
+    host.finish().await;
+}
+
+#[tokio::test]
+async fn what_is_known_goes_even_when_the_engine_gives_no_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let client = failing(folder.path(), "ps", "while true");
+    let host = Host::with(|config| config.docker_path(client)).await;
+    let key = key();
+    drop(acquire(&host.backend, &key, &plain()).await.unwrap());
+    let removed = host.backend.dispose(&call(), &key, Which::All).await;
+    let removed = removed.unwrap();
+    assert_eq!(removed.count, 1);
+    let codes: Vec<_> = removed
+        .failures
+        .iter()
+        .map(|failure| failure.code)
+        .collect();
+    assert_eq!(codes, [DisposalCode::Unlisted]);
+    host.finish().await;
+}
+
+#[tokio::test]
+async fn an_inventory_that_cannot_be_had_reaps_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for verb in ["ps", "container inspect", "volume ls", "info"] {
+        let client = failing(folder.path(), verb, "if [ -e \"$0.bound\" ]");
+        let host = Host::with(|config| config.docker_path(&client)).await;
+        std::fs::write(format!("{}.bound", client.display()), "").unwrap();
+        let (whole, key) = (beside(&host).await, key());
+        drop(acquire(&whole, &key, &plain()).await.unwrap());
+        let reaped = host.backend.reap(&call(), &ReapFilter::everything()).await;
+        assert!(reaped.is_err(), "without {verb}: {reaped:?}");
+        assert_eq!(host.left().len(), 2, "without {verb}");
+        std::fs::remove_file(format!("{}.bound", client.display())).unwrap();
+        dispose(host, &key).await;
+    }
+}
+
+#[tokio::test]
+async fn a_removal_that_failed_is_tried_again_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let once = "if [ ! -e \"$0.failed\" ] && touch \"$0.failed\"";
+    let client = failing(folder.path(), "rm", once);
+    let host = Host::with(|config| config.docker_path(client)).await;
+    let key = key();
+    drop(acquire(&host.backend, &key, &plain()).await.unwrap());
+    let removed = host.backend.dispose(&call(), &key, Which::All).await;
+    let removed = removed.unwrap();
+    assert_eq!((removed.count, removed.failures.len()), (0, 1));
+    let closed = host.backend.close(&call()).await.unwrap();
+    assert_eq!((closed.count, closed.is_clean()), (1, true));
+    host.finish().await;
+}
+
+/// A client that fails one command, under a condition of the shell's.
+fn failing(folder: &Path, verb: &str, condition: &str) -> PathBuf {
+    let path = folder.join(format!("docker-{}", verb.replace(' ', "-")));
+    let (open, close) = match condition.split_once(' ') {
+        Some(("while", _)) => ("if true", "fi"),
+        _ => (condition, "fi"),
+    };
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in\n{verb:?}*) {open}; then echo 'it went wrong' >&2; exit 1; {close};;\nesac\nexec docker \"$@\"\n",
+    );
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[tokio::test]
+async fn ages_are_told_by_the_engines_clock() {
+    let host = Host::new().await;
+    let key = key();
+    drop(acquire(&host.backend, &key, &plain()).await.unwrap());
+    let day = Duration::from_secs(24 * 3600);
+    let reap = async |age: Duration| {
+        let filter = ReapFilter::default().older_than(age);
+        host.backend.reap(&call(), &filter).await.unwrap().sandboxes
+    };
+    assert_eq!(reap(day).await, 0);
+    assert_eq!(reap(Duration::ZERO).await, 1);
+    host.finish().await;
+}
+
+#[tokio::test]
+async fn a_sandbox_in_any_state_of_the_engine_is_decided_by_the_table() {
+    let host = Host::new().await;
+    let key = key();
+    let first = acquire(&host.backend, &key, &plain()).await.unwrap();
+    let id = first.id().as_str().to_owned();
+    let name = docker_ok(["inspect", "--format", "{{.Name}}", &id]);
+    let name = name.trim_start_matches('/').to_owned();
+    drop(first);
+
+    // Paused by hand: it is thawed, or waited for.
+    docker_ok(["pause", &id]);
+    let (unpaused, thawed) = tokio::join!(
+        async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            docker(["unpause", &id]).status.success()
+        },
+        async { acquire(&host.backend, &key, &plain()).await }
+    );
+    assert!(unpaused);
+    assert_eq!(thawed.unwrap().id().as_str(), id);
+
+    // Killed from outside: the engine removes it, and it is made anew.
+    docker_ok(["kill", &id]);
+    let second = acquire(&host.backend, &key, &plain()).await.unwrap();
+    assert!(second.freshly_created());
+    drop(second);
+
+    // A stranger under our name is refused, whatever it does.
+    docker_ok(["rm", "-f", &name]);
+    for state in ["created", "running", "paused", "exited"] {
+        docker_ok(["create", "--name", &name, PYTHON, "sleep", "1000"]);
+        if state != "created" {
+            docker_ok(["start", &name]);
+        }
+        match state {
+            "paused" => drop(docker_ok(["pause", &name])),
+            "exited" => drop(docker_ok(["kill", &name])),
+            _ => {}
+        }
+        let refused = acquire(&host.backend, &key, &plain()).await.unwrap_err();
+        assert!(
+            matches!(refused.refusal(), Some(Refusal::Foreign { .. })),
+            "{state}: {refused:?}"
+        );
+        docker_ok(["rm", "-f", &name]);
+    }
+    dispose(host, &key).await;
+}
