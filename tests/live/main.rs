@@ -8,6 +8,7 @@ mod engine_restart;
 mod files;
 mod hardening;
 mod images;
+mod lifecycle;
 mod limits;
 mod output;
 mod storage;
