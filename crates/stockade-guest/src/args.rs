@@ -4,6 +4,8 @@ use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 
+use stockade_wire::inquiry::Inquiry;
+
 /// Where the runtime volume is mounted.
 const RUNTIME_DIR: &str = "/.stockade";
 
@@ -15,6 +17,7 @@ const WAIT: Duration = Duration::from_secs(5);
 pub(crate) enum Command {
     Init(Init),
     Attach { wait: Duration },
+    Inquire(Inquiry),
     Facts(Facts),
     Version,
 }
@@ -44,6 +47,8 @@ pub(crate) struct Facts {
 pub(crate) const USAGE: &str = "\
 usage: guest init --work DIR --idle-limit-ms N --max-age-ms N [--runtime-dir DIR]
        guest attach [--wait-ms N]
+       guest status [--journal]
+       guest retire [--idle-for-ms N]
        guest facts --user SPEC [--path PATH]... [--runtime-dir DIR]
        guest version
 ";
@@ -67,6 +72,12 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
         b"attach" => Command::Attach {
             wait: options.millis("wait-ms")?.unwrap_or(WAIT),
         },
+        b"status" => Command::Inquire(Inquiry::Status {
+            journal: options.flag("journal")?,
+        }),
+        b"retire" => Command::Inquire(Inquiry::Retire {
+            idle_for_ms: options.number_of_millis("idle-for-ms")?.unwrap_or(0),
+        }),
         b"facts" => Command::Facts(Facts {
             user: options.required("user")?,
             paths: options.every("path"),
@@ -84,7 +95,11 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     Ok(command)
 }
 
-/// Options that nobody asked about yet, `--name value` or `--name=value`.
+/// Options without a value.
+const FLAGS: [&str; 1] = ["journal"];
+
+/// Options that nobody asked about yet, `--name value` or `--name=value`, or
+/// `--name` for a flag.
 struct Options(Vec<(String, Vec<u8>)>);
 
 impl Options {
@@ -96,8 +111,11 @@ impl Options {
                 .ok_or_else(|| format!("{:?} is no option", String::from_utf8_lossy(&word)))?;
             let mut parts = option.splitn(2, |byte| *byte == b'=');
             let name = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
+            let is_flag = FLAGS.contains(&name.as_str());
             let value = match parts.next() {
+                Some(_) if is_flag => return Err(format!("--{name} takes no value")),
                 Some(value) => value.to_vec(),
+                None if is_flag => Vec::new(),
                 None => words
                     .next()
                     .ok_or_else(|| format!("--{name} is without a value"))?,
@@ -130,15 +148,23 @@ impl Options {
             .ok_or_else(|| format!("--{name} is missing"))
     }
 
-    fn millis(&mut self, name: &str) -> Result<Option<Duration>, String> {
+    fn flag(&mut self, name: &str) -> Result<bool, String> {
+        Ok(self.optional(name)?.is_some())
+    }
+
+    fn number_of_millis(&mut self, name: &str) -> Result<Option<u64>, String> {
         let Some(value) = self.optional(name)? else {
             return Ok(None);
         };
         let text = String::from_utf8_lossy(&value);
-        match text.parse() {
-            Ok(millis) => Ok(Some(Duration::from_millis(millis))),
-            Err(_) => Err(format!("--{name} is no number of milliseconds: {text:?}")),
-        }
+        let number = text.parse();
+        number
+            .map(Some)
+            .map_err(|_| format!("--{name} is no number of milliseconds: {text:?}"))
+    }
+
+    fn millis(&mut self, name: &str) -> Result<Option<Duration>, String> {
+        Ok(self.number_of_millis(name)?.map(Duration::from_millis))
     }
 
     fn required_millis(&mut self, name: &str) -> Result<Duration, String> {
@@ -187,6 +213,21 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_asked_has_defaults() {
+        for (words, inquiry) in [
+            (&["status"][..], Inquiry::Status { journal: false }),
+            (&["status", "--journal"], Inquiry::Status { journal: true }),
+            (&["retire"], Inquiry::Retire { idle_for_ms: 0 }),
+            (
+                &["retire", "--idle-for-ms", "1500"],
+                Inquiry::Retire { idle_for_ms: 1500 },
+            ),
+        ] {
+            assert_eq!(parse_words(words), Ok(Command::Inquire(inquiry)));
+        }
+    }
+
+    #[test]
     fn a_value_may_be_empty_or_hold_anything() {
         let expected = Command::Facts(Facts {
             user: Vec::new(),
@@ -210,6 +251,10 @@ mod tests {
                 &["attach", "--wait-ms=x"],
                 "no number of milliseconds: \"x\"",
             ),
+            (&["status", "--journal=yes"], "--journal takes no value"),
+            (&["status", "--journal", "--journal"], "twice"),
+            (&["retire", "--journal"], "no option of this command"),
+            (&["retire", "--idle-for-ms=-1"], "no number of milliseconds"),
             (&["attach", "now"], "\"now\" is no option"),
         ] {
             let error = parse_words(words).unwrap_err();

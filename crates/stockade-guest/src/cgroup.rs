@@ -3,14 +3,16 @@
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{CWD, Mode, OFlags};
+use stockade_wire::inquiry::{MemoryUse, TaskUse};
 
 use crate::mounts::Mount;
 
 /// Limits of version 1 that mean none are this or more, in bytes.
 const UNLIMITED: u64 = 1 << 60;
 
-/// What the control group allows, read once, and its kill counter.
-#[derive(Debug)]
+/// What the control group allows, read once, and the files of what it counts,
+/// opened before any guest code runs.
+#[derive(Debug, Default)]
 pub(crate) struct Cgroup {
     /// 1 or 2; 0 when none is visible.
     pub(crate) version: u8,
@@ -22,6 +24,9 @@ pub(crate) struct Cgroup {
     pub(crate) milli_cpus: Option<u64>,
     /// The file that counts processes killed for want of memory.
     kills: Option<OwnedFd>,
+    memory_now: Option<OwnedFd>,
+    memory_peak: Option<OwnedFd>,
+    tasks: Option<OwnedFd>,
 }
 
 impl Cgroup {
@@ -31,22 +36,20 @@ impl Cgroup {
         if let Some(memory) = place("memory") {
             let cpu = |file: &str| read(&place("cpu")?, file)?.trim().parse::<i64>().ok();
             let quota = cpu("cpu.cfs_quota_us").zip(cpu("cpu.cfs_period_us"));
+            let pids = place("pids");
             return Self {
                 version: 1,
                 memory: limit(read(&memory, "memory.limit_in_bytes")),
-                pids: limit(place("pids").and_then(|pids| read(&pids, "pids.max"))),
+                pids: limit(pids.as_ref().and_then(|pids| read(pids, "pids.max"))),
                 milli_cpus: quota.and_then(|(quota, period)| milli_cpus(quota, period)),
                 kills: open(&memory, "memory.oom_control"),
+                memory_now: open(&memory, "memory.usage_in_bytes"),
+                memory_peak: open(&memory, "memory.max_usage_in_bytes"),
+                tasks: pids.and_then(|pids| open(&pids, "pids.current")),
             };
         }
         let Some(unified) = place("") else {
-            return Self {
-                version: 0,
-                memory: None,
-                pids: None,
-                milli_cpus: None,
-                kills: None,
-            };
+            return Self::default();
         };
         Self {
             version: 2,
@@ -57,15 +60,33 @@ impl Cgroup {
                 milli_cpus(words.next()??, words.next()??)
             }),
             kills: open(&unified, "memory.events"),
+            memory_now: open(&unified, "memory.current"),
+            memory_peak: open(&unified, "memory.peak"),
+            tasks: open(&unified, "pids.current"),
         }
     }
 
     /// How many processes were killed for want of memory so far; `None` when
     /// that cannot be known.
     pub(crate) fn kills(&self) -> Option<u64> {
-        let mut buffer = [0; 1024];
-        let read = rustix::io::pread(self.kills.as_ref()?, &mut buffer, 0).ok()?;
-        count(&String::from_utf8_lossy(buffer.get(..read)?))
+        count(&read_again(self.kills.as_ref())?)
+    }
+
+    /// Memory in use, and what is allowed.
+    pub(crate) fn memory_use(&self) -> MemoryUse {
+        MemoryUse {
+            current: number(self.memory_now.as_ref()),
+            peak: number(self.memory_peak.as_ref()),
+            limit: self.memory,
+        }
+    }
+
+    /// Processes and threads, and how many are allowed.
+    pub(crate) fn task_use(&self) -> TaskUse {
+        TaskUse {
+            current: number(self.tasks.as_ref()),
+            limit: self.pids,
+        }
     }
 }
 
@@ -102,6 +123,17 @@ fn read(directory: &[u8], file: &str) -> Option<String> {
     let mut buffer = [0; 256];
     let read = rustix::io::read(open(directory, file)?, &mut buffer).ok()?;
     Some(String::from_utf8_lossy(buffer.get(..read)?).into_owned())
+}
+
+/// A file that was opened before, as it is now.
+fn read_again(file: Option<&OwnedFd>) -> Option<String> {
+    let mut buffer = [0; 1024];
+    let read = rustix::io::pread(file?, &mut buffer, 0).ok()?;
+    Some(String::from_utf8_lossy(buffer.get(..read)?).into_owned())
+}
+
+fn number(file: Option<&OwnedFd>) -> Option<u64> {
+    read_again(file)?.trim().parse().ok()
 }
 
 fn limit(text: Option<String>) -> Option<u64> {
@@ -160,6 +192,58 @@ mod tests {
         assert_eq!(milli_cpus(150_000, 100_000), Some(1500));
         assert_eq!(milli_cpus(-1, 100_000), None);
         assert_eq!(milli_cpus(1, 0), None);
+    }
+
+    #[test]
+    fn figures_are_read_as_they_are_at_the_time_in_both_versions() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().display().to_string();
+        let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text);
+        for (version, kind, options, membership, now, peak, most) in [
+            (
+                1,
+                "cgroup",
+                "rw,memory,pids",
+                "4:memory,pids:/\n",
+                "memory.usage_in_bytes",
+                "memory.max_usage_in_bytes",
+                "memory.limit_in_bytes",
+            ),
+            (
+                2,
+                "cgroup2",
+                "rw",
+                "0::/\n",
+                "memory.current",
+                "memory.peak",
+                "memory.max",
+            ),
+        ] {
+            for (file, text) in [
+                (now, "5\n"),
+                (peak, "9\n"),
+                (most, "100\n"),
+                ("pids.current", "3\n"),
+                ("pids.max", "max\n"),
+            ] {
+                write(file, text).unwrap();
+            }
+            let cgroup = Cgroup::open(&[mount(kind, "/", &at, options)], membership);
+            assert_eq!(cgroup.version, version);
+            write(now, "7\n").unwrap();
+            let expected = MemoryUse {
+                current: Some(7),
+                peak: Some(9),
+                limit: Some(100),
+            };
+            assert_eq!(cgroup.memory_use(), expected);
+            let expected = TaskUse {
+                current: Some(3),
+                limit: None,
+            };
+            assert_eq!(cgroup.task_use(), expected);
+        }
+        assert_eq!(Cgroup::open(&[], "").memory_use(), MemoryUse::default());
     }
 
     #[test]

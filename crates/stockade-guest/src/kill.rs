@@ -89,6 +89,7 @@ mod tests {
             pid: Pid::from_raw(pid).unwrap(),
             parent: Pid::from_raw(parent),
             zombie: false,
+            usage: crate::proc::Usage::default(),
         }
     }
 

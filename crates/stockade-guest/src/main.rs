@@ -1,6 +1,6 @@
 //! The guest runtime: PID 1 of every sandbox with its supervisors and its
-//! workers for files, the relay that hosts attach through, and the one-shot
-//! look into an image.
+//! workers for files, the relay that hosts attach through, the inquiries of
+//! whoever looks, and the one-shot look into an image.
 //!
 //! One static binary, so that the image needs nothing. It is installed with
 //! mode 0111: a file that its user may execute but not read makes a process
@@ -13,21 +13,28 @@ mod cgroup;
 mod clock;
 mod facts;
 mod files;
+mod inquire;
 mod kill;
 mod limits;
 mod memory;
 mod mounts;
 mod poller;
 mod proc;
+mod reach;
 mod relay;
 mod sandbox;
 mod server;
+mod space;
 mod supervisor;
 mod sys;
+mod usage;
 
 use std::process::ExitCode;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
+/// The version of the runtime, for people.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The command line is wrong (`sysexits.h`, EX_USAGE).
 const USAGE: u8 = 64;
@@ -48,7 +55,7 @@ fn main() -> ExitCode {
         }
     };
     match run(command, shielded) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             complain(&format!("{error}\n"));
             ExitCode::from(UNAVAILABLE)
@@ -56,20 +63,27 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: args::Command, shielded: bool) -> Result<(), String> {
+fn run(command: args::Command, shielded: bool) -> Result<ExitCode, String> {
     match command {
         args::Command::Init(init) => {
             memory::reserve_stack();
-            server::serve(init, shielded)
+            let end = server::serve(init, shielded)?;
+            return Ok(ExitCode::from(end.code()));
         }
-        args::Command::Attach { wait } => relay::attach(wait),
-        args::Command::Facts(asked) => answer(&facts::answer(&asked)?),
+        args::Command::Attach { wait } => relay::attach(wait)?,
+        args::Command::Inquire(inquiry) => {
+            let (text, asked) = inquire::ask(inquiry)?;
+            answer(&text)?;
+            asked.until_the_end();
+        }
+        args::Command::Facts(asked) => answer(&facts::answer(&asked)?)?,
         args::Command::Version => {
             let stockade_wire::message::ProtocolRange { min, max } = stockade_wire::PROTOCOL;
-            let version = env!("CARGO_PKG_VERSION");
-            answer(format!("stockade-guest {version}, protocol {min} to {max}\n").as_bytes())
+            let text = format!("stockade-guest {VERSION}, protocol {min} to {max}\n");
+            answer(text.as_bytes())?;
         }
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn answer(mut bytes: &[u8]) -> Result<(), String> {

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use rustix::fs::{CWD, Mode, OFlags, PROC_SUPER_MAGIC, RawDir, SeekFrom};
+use rustix::fs::{CWD, Mode, OFlags, PROC_SUPER_MAGIC, RawDir};
 use rustix::process::Pid;
 
 /// The root of a process file system, opened before any guest code runs.
@@ -21,6 +22,18 @@ pub(crate) struct Process {
     pub(crate) parent: Option<Pid>,
     /// It is dead, and waits for its parent to take note.
     pub(crate) zombie: bool,
+    pub(crate) usage: Usage,
+}
+
+/// What a process uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// User and system time of its own, in ticks of the kernel's clock.
+    pub(crate) ticks: u64,
+    /// That of the children that it waited for, and of theirs.
+    pub(crate) reaped_ticks: u64,
+    /// Resident memory in pages.
+    pub(crate) pages: u64,
 }
 
 impl Processes {
@@ -70,16 +83,44 @@ impl Processes {
     /// met, mostly. A process whose state cannot be read is passed over, and
     /// the error told in the end.
     pub(crate) fn each(&self, mut visit: impl FnMut(Process)) -> io::Result<()> {
-        rustix::fs::seek(&self.root, SeekFrom::Start(0))?;
+        self.walk(|process| {
+            visit(process);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The first processes, at most that many.
+    pub(crate) fn first(&self, most: usize) -> Vec<Process> {
+        let mut processes = Vec::new();
+        // What cannot be looked at is left out: these are for people.
+        let _ = self.walk(|process| {
+            processes.push(process);
+            match processes.len() < most {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+        processes
+    }
+
+    fn walk(&self, mut visit: impl FnMut(Process) -> ControlFlow<()>) -> io::Result<()> {
+        // Opened anew for each pass: a fork shares the place in a directory
+        // that is open, and supervisors look through the same one.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(&self.root, ".", flags, Mode::empty())?;
         let mut buffer = [MaybeUninit::uninit(); 4096];
-        let mut entries = RawDir::new(self.root.as_fd(), &mut buffer);
+        let mut entries = RawDir::new(directory, &mut buffer);
         let mut result = Ok(());
         while let Some(entry) = entries.next() {
             let Some(pid) = parse_pid(entry?.file_name().to_bytes()) else {
                 continue;
             };
             match self.get(pid) {
-                Ok(Some(process)) => visit(process),
+                Ok(Some(process)) => {
+                    if visit(process).is_break() {
+                        break;
+                    }
+                }
                 Ok(None) => {}
                 Err(error) => result = Err(error),
             }
@@ -110,6 +151,22 @@ fn parse_stat(text: &[u8]) -> Option<Process> {
         pid,
         parent: Pid::from_raw(parent),
         zombie: matches!(state, b"Z" | b"X"),
+        usage: parse_usage(fields).unwrap_or_default(),
+    })
+}
+
+/// Reads on behind the parent, see `proc_pid_stat(5)`.
+fn parse_usage<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> Option<Usage> {
+    let number = |field: &[u8]| std::str::from_utf8(field).ok()?.parse::<u64>().ok();
+    let user = number(fields.nth(9)?)?;
+    let system = number(fields.next()?)?;
+    let reaped_user = number(fields.next()?)?;
+    let reaped_system = number(fields.next()?)?;
+    let pages = number(fields.nth(6)?)?;
+    Some(Usage {
+        ticks: user.saturating_add(system),
+        reaped_ticks: reaped_user.saturating_add(reaped_system),
+        pages,
     })
 }
 
@@ -129,7 +186,8 @@ mod tests {
             Process {
                 pid: pid(17),
                 parent: Some(pid(1)),
-                zombie: false
+                zombie: false,
+                usage: Usage::default(),
             }
         );
         assert!(parse_stat(b"17 (sh) Z 1 17").unwrap().zombie);
@@ -162,6 +220,47 @@ mod tests {
         ] {
             assert_eq!(parse_stat(text), None);
         }
+    }
+
+    #[test]
+    fn what_a_process_uses_is_read() {
+        let line = b"9 (a) b) R 5 9 9 0 -1 4194304 100 200 0 0 11 22 33 44 20 0 1 0 5 1000 77 99";
+        let expected = Usage {
+            ticks: 33,
+            reaped_ticks: 77,
+            pages: 77,
+        };
+        assert_eq!(parse_stat(line).unwrap().usage, expected);
+    }
+
+    #[test]
+    fn a_pass_inside_a_pass_disturbs_neither() {
+        let processes = Processes::open().unwrap();
+        // As a supervisor has it: the same open directory.
+        let forked = Processes {
+            root: processes.root.try_clone().unwrap(),
+        };
+        let (mut outer, mut inner) = (0, 0);
+        let me = rustix::process::getpid();
+        let found = |process: &Process| u32::from(process.pid == me);
+        processes
+            .each(|process| {
+                outer += found(&process);
+                if process.pid == me {
+                    forked.each(|process| inner += found(&process)).unwrap();
+                }
+            })
+            .unwrap();
+        assert_eq!((outer, inner), (1, 1));
+    }
+
+    #[test]
+    fn no_more_are_looked_at_than_were_asked_for() {
+        let processes = Processes::open().unwrap();
+        assert_eq!(processes.first(1).len(), 1);
+        let all = processes.first(1 << 20);
+        let me = rustix::process::getpid();
+        assert!(all.iter().any(|process| process.pid == me));
     }
 
     #[test]

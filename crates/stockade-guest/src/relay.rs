@@ -4,25 +4,19 @@
 //! nothing: commands live in PID 1, and the host attaches again.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
-use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType};
-use rustix::process::Pid;
+use rustix::net::{SendFlags, Shutdown};
 
-use crate::clock::now;
-use crate::server;
+use crate::reach;
+use crate::server::Door;
 
 /// What may be under way in each direction, in bytes. As much as a pipe of an
 /// engine and the socket take together, so that neither waits for us.
 const BUFFER: usize = 256 * 1024;
-
-/// Pauses between attempts to reach a PID 1 that is not listening yet.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Carries bytes until either side ends.
 ///
@@ -30,48 +24,15 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 ///
 /// A sentence on why PID 1 cannot be reached.
 pub(crate) fn attach(wait: Duration) -> Result<(), String> {
-    let socket = connect(wait).map_err(|error| {
-        format!("the guest runtime cannot be reached: {error}; is it the sandbox's first process?")
-    })?;
+    let socket = reach::connect(Door::Hosts, wait)?;
     // A stream that breaks is its end; the host knows how to go on.
     let _ = carry(socket.as_fd());
     Ok(())
 }
 
-fn connect(wait: Duration) -> io::Result<OwnedFd> {
-    let address = server::address()?;
-    let start = now();
-    let mut pause = SHORTEST_PAUSE;
-    loop {
-        let left = wait.saturating_sub(now().duration_since(start));
-        let flags = SocketFlags::CLOEXEC;
-        let socket =
-            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        // Bounds the wait for a place when the listener's queue is full.
-        set_socket_timeout(&socket, Timeout::Send, Some(left.max(SHORTEST_PAUSE)))?;
-        match rustix::net::connect(&socket, &address) {
-            Ok(()) => return checked(socket),
-            Err(Errno::CONNREFUSED | Errno::AGAIN | Errno::INTR) if !left.is_zero() => {}
-            Err(error) => return Err(error.into()),
-        }
-        std::thread::sleep(pause.min(left));
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
-}
-
-/// Only PID 1 can have bound the name before guest code ran, and it never
-/// lets go of it; this makes sure.
-fn checked(socket: OwnedFd) -> io::Result<OwnedFd> {
-    if socket_peercred(&socket)?.pid != Pid::INIT {
-        return Err(io::Error::other("another process listens in its place"));
-    }
-    rustix::io::ioctl_fionbio(&socket, true)?;
-    Ok(socket)
-}
-
 fn carry(socket: BorrowedFd<'_>) -> io::Result<()> {
     let (stdin, stdout) = (rustix::stdio::stdin(), rustix::stdio::stdout());
-    for fd in [stdin, stdout] {
+    for fd in [stdin, stdout, socket] {
         rustix::io::ioctl_fionbio(fd, true)?;
     }
     let mut inward = Flow::new();

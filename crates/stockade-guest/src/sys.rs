@@ -161,6 +161,20 @@ pub(crate) fn kill_everything() -> io::Result<()> {
     kill(-1, libc::SIGKILL)
 }
 
+/// Ticks of the kernel's clock per second, as `/proc` counts CPU time.
+pub(crate) fn ticks_per_second() -> u64 {
+    // SAFETY: always sound.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks).unwrap_or(100).max(1)
+}
+
+/// Bytes of a page.
+pub(crate) fn page_size() -> u64 {
+    // SAFETY: always sound.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(size).unwrap_or(4096)
+}
+
 /// Blocks every signal, and gives those named through a descriptor instead.
 pub(crate) fn take_signals(signals: &[i32]) -> io::Result<OwnedFd> {
     // SAFETY: the sets are initialised by `sigfillset` and `sigemptyset`

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use stockade_wire::Kind;
+use stockade_wire::inquiry::Happening;
 use stockade_wire::limits::KILL_BOUND;
 use stockade_wire::message::{KilledAll, Status};
 
@@ -209,10 +210,10 @@ impl Server {
             return;
         };
         self.kill_generation += 1;
-        let killed = KilledAll {
-            generation: self.kill_generation,
-            left,
-        };
+        let generation = self.kill_generation;
+        let what = Happening::KilledAll { generation, left };
+        self.journal.note(what, now);
+        let killed = KilledAll { generation, left };
         for asker in clearing.askers {
             if let Some(connection) = self.connections.get_mut(&asker) {
                 connection.send_json(Kind::KilledAll, 0, &killed);

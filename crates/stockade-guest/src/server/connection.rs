@@ -22,6 +22,8 @@ pub(super) struct Connection {
     decoder: Decoder,
     pub(super) out: Outbound,
     phase: Phase,
+    /// A host got in, and it was not said yet that it is gone.
+    attached: bool,
     heard: Instant,
     sent: Instant,
     /// The host's numbers of its runs.
@@ -68,6 +70,7 @@ impl Connection {
             decoder: Decoder::new(),
             out: Outbound::new(),
             phase: Phase::Greeting { since: now },
+            attached: false,
             heard: now,
             sent: now,
             runs: BTreeMap::new(),
@@ -87,6 +90,12 @@ impl Connection {
     /// Takes note that the host chose a version.
     pub(super) fn open(&mut self) {
         self.phase = Phase::Open;
+        self.attached = true;
+    }
+
+    /// Takes note that the host is gone. True when one was there.
+    pub(super) fn detach(&mut self) -> bool {
+        std::mem::take(&mut self.attached)
     }
 
     /// Says goodbye; the connection ends when the host has closed it, too.

@@ -2,11 +2,14 @@
 
 use std::time::Instant;
 
+use stockade_wire::ends::End;
+use stockade_wire::inquiry::Detachment;
 use stockade_wire::limits::KILL_BOUND;
-use stockade_wire::message::{Goodbye, Status};
+use stockade_wire::message::Status;
 
+use super::asker::{self, Asker};
 use super::run::{Ending, Run};
-use super::{ConnectionId, PARTING, RunId, Server};
+use super::{ConnectionId, Leaving, PARTING, RunId, Server};
 
 impl Server {
     /// When [`Self::expire`] or [`Self::advance`] has something to do next.
@@ -14,8 +17,8 @@ impl Server {
         if self.reap_again {
             return now;
         }
-        if let Some(since) = self.leaving {
-            return since + PARTING;
+        if let Some(leaving) = &self.leaving {
+            return self.leaves_at(leaving, now);
         }
         let connections = self.connections.values();
         let connections = connections.map(|connection| connection.deadline());
@@ -26,8 +29,11 @@ impl Server {
             self.strays.deadline(),
             self.clearing.as_ref().map(|clearing| clearing.deadline()),
             self.listener.deadline(),
+            self.inquiries.deadline(),
         ];
-        let all = connections.chain(runs.chain(others).flatten());
+        let askers = self.askers.values().map(Asker::deadline);
+        let all = connections.chain(askers);
+        let all = all.chain(runs.chain(others).flatten());
         // A day, when nothing is due: the clock cannot hold more for ever.
         all.min()
             .unwrap_or(now + std::time::Duration::from_secs(86_400))
@@ -41,8 +47,9 @@ impl Server {
             .filter_map(|(id, connection)| (!connection.expire(now)).then_some(*id))
             .collect();
         for id in silent {
-            self.end_connection(id, now);
+            self.end_connection(id, Detachment::Silent, now);
         }
+        self.askers.retain(|_, asker| now < asker.deadline());
         let due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
         let mut late: Vec<RunId> = Vec::new();
         let mut pressing: Vec<RunId> = Vec::new();
@@ -67,13 +74,30 @@ impl Server {
         }
     }
 
+    /// When this process ends at the latest, once that is announced: hosts get
+    /// less time than those who asked for it, whose answer would end with us.
+    fn leaves_at(&self, leaving: &Leaving, now: Instant) -> Instant {
+        let hosts = leaving.since + PARTING;
+        match self.connections.is_empty() || now >= hosts {
+            true => leaving.since + asker::PATIENCE,
+            false => hosts,
+        }
+    }
+
+    /// Whether nobody is left for whom this process goes on.
+    pub(super) fn is_over(&self, leaving: &Leaving, now: Instant) -> bool {
+        let hosts = self.connections.is_empty() || now >= leaving.since + PARTING;
+        let askers = self.askers.is_empty() || now >= leaving.since + asker::PATIENCE;
+        hosts && askers
+    }
+
     /// When this process ends by itself, and why. A limit that the clock
     /// cannot hold is none.
-    fn ends_at(&self) -> Option<(Instant, Goodbye)> {
+    fn ends_at(&self) -> Option<(Instant, End)> {
         let idle = self.host_heard.checked_add(self.idle_limit);
         let age = self.started.checked_add(self.maximum_age);
-        let idle = idle.map(|at| (at, Goodbye::Idle));
-        let age = age.map(|at| (at, Goodbye::MaximumAge));
+        let idle = idle.map(|at| (at, End::IdleLimit));
+        let age = age.map(|at| (at, End::MaximumAge));
         idle.into_iter().chain(age).min_by_key(|(at, _)| *at)
     }
 }

@@ -2,12 +2,14 @@
 
 use std::time::Instant;
 
+use stockade_wire::inquiry::{Detachment, Happening};
 use stockade_wire::message::{Exit, NotStarted, NotStartedWhy, Started, Status};
 use stockade_wire::{Kind, message};
 
+use super::connection::Connection;
 use super::output::Taken;
 use super::run::{Ending, Live, Run, State};
-use super::{ConnectionId, RunId, Server};
+use super::{ConnectionId, RunId, Server, millis};
 use crate::supervisor::{Order, Report, Tally};
 use crate::sys::{self, Ended, Reaped};
 
@@ -66,9 +68,19 @@ impl Server {
         }
     }
 
-    pub(super) fn end_connection(&mut self, id: ConnectionId, now: Instant) {
+    pub(super) fn end_connection(&mut self, id: ConnectionId, why: Detachment, now: Instant) {
+        self.detach(id, why, now);
         self.abandon_runs(id, now);
         self.connections.remove(&id);
+    }
+
+    /// Takes note that a host is gone, the first time that it is.
+    pub(super) fn detach(&mut self, id: ConnectionId, why: Detachment, now: Instant) {
+        let connection = self.connections.get_mut(&id);
+        if connection.is_some_and(Connection::detach) {
+            let channel = id.0;
+            self.journal.note(Happening::Detached { channel, why }, now);
+        }
     }
 
     /// Takes in what a supervisor reports.
@@ -136,6 +148,17 @@ impl Server {
         if matches!(exit.status, Status::NotStarted(_)) {
             run.output.close();
         }
+        let what = Happening::Ended {
+            run: id.0,
+            program: run.name().into(),
+            status: Some(exit.status.clone()),
+            wall_ms: exit.wall_ms,
+            cpu_ms: exit.cpu_user_us.saturating_add(exit.cpu_system_us) / 1000,
+            peak_memory: exit.peak_memory,
+            out_of_memory: exit.out_of_memory,
+            left_running: exit.left_running,
+        };
+        self.journal.note(what, now);
         // Every exit fits in a frame.
         if let Ok(payload) = message::to_payload(Kind::Exit, &exit) {
             self.tell(id, Kind::Exit, &payload);
@@ -192,7 +215,8 @@ impl Server {
         match report {
             Report::Running { pid } => {
                 live.running = true;
-                self.announce(id, pid);
+                live.pid = u32::try_from(pid).unwrap_or(0);
+                self.announce(id, now);
             }
             Report::NotStarted(not_started) => {
                 live.not_started = Some(not_started);
@@ -225,17 +249,23 @@ impl Server {
 
     /// Tells the host that its program runs, and the program what the host
     /// already wanted to tell it.
-    fn announce(&mut self, id: RunId, pid: i32) {
+    fn announce(&mut self, id: RunId, now: Instant) {
         let Some(run) = self.runs.get_mut(&id) else {
             return;
         };
-        let waited = run
-            .live()
-            .map(|live| live.started.duration_since(run.asked));
-        let started = Started {
-            pid: u32::try_from(pid).unwrap_or(0),
-            waited_ms: millis(waited.unwrap_or_default()),
+        let Some(live) = run.live() else {
+            return;
         };
+        let started = Started {
+            pid: live.pid,
+            waited_ms: millis(live.started.duration_since(run.asked)),
+        };
+        let what = Happening::Started {
+            run: id.0,
+            program: run.name().into(),
+            background: run.settings.background,
+        };
+        self.journal.note(what, now);
         let signals = std::mem::take(&mut run.early_signals);
         if let Some(control) = run.control() {
             for signal in signals {
@@ -303,10 +333,6 @@ fn outcome(live: &Live, left: u32, now: Instant) -> Exit {
         cpu_system_us: live.tally.system_us,
         peak_memory: live.tally.peak_memory,
     }
-}
-
-fn millis(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn micros(time: std::time::Duration) -> u64 {

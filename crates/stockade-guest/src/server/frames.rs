@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use stockade_wire::frame::{EndReason, Grant, StreamName};
+use stockade_wire::inquiry::Happening;
 use stockade_wire::limits::WAITING;
 use stockade_wire::message::{Exit, NotStarted, NotStartedWhy, Status, TtySize, Welcome};
 use stockade_wire::{Frame, Kind, PROTOCOL, message};
@@ -54,7 +55,12 @@ impl Server {
                 Ok(())
             }
             Kind::Pong => Ok(()),
-            Kind::Welcome => welcome(connection, frame),
+            Kind::Welcome => {
+                welcome(connection, frame)?;
+                let channel = id.0;
+                self.journal.note(Happening::Attached { channel }, now);
+                Ok(())
+            }
             _ if !connection.is_open() => Err(Violation),
             Kind::KillAll => {
                 self.begin_clearing(Some(id), now);

@@ -59,10 +59,14 @@ impl Greeting {
         Ok((Self { hello, started }, cgroup))
     }
 
+    /// Content of the runtime volume's marker file.
+    pub(super) fn digest(&self) -> &str {
+        &self.hello.digest
+    }
+
     /// The hello of now.
     pub(super) fn hello(&mut self, kill_generation: u64, live_runs: u32, now: Instant) -> &Hello {
-        let age = now.duration_since(self.started).as_millis();
-        self.hello.age_ms = u64::try_from(age).unwrap_or(u64::MAX);
+        self.hello.age_ms = super::millis(now.duration_since(self.started));
         self.hello.kill_generation = kill_generation;
         self.hello.live_runs = live_runs;
         &self.hello

@@ -12,19 +12,25 @@
 //!   against the sandbox's own memory: per connection 320 KiB on the way out
 //!   and 256 KiB on the way in, for at most 16 connections; 256 KiB of
 //!   standard input for each of at most 64 running commands; 8 MiB of requests
-//!   and standard input for all waiting commands together. That is 33 MiB at
-//!   the very most, and under 1 MiB while nobody is slow.
+//!   and standard input for all waiting commands together; 1 MiB for at most
+//!   4 who ask. That is 37 MiB at the very most, and under 1 MiB while nobody
+//!   is slow.
 //!
 //! A failed system call never ends this process: what it was for is refused,
 //! or tried again after a pause.
 
+mod activity;
+mod asker;
 mod clearing;
 mod connection;
 mod deadlines;
 mod ending;
 mod frames;
 mod hello;
+mod inquiries;
+mod journal;
 mod listener;
+mod name;
 mod outbound;
 mod output;
 mod run;
@@ -36,6 +42,8 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use stockade_wire::Kind;
+use stockade_wire::ends::End;
+use stockade_wire::inquiry::Detachment;
 use stockade_wire::message::Goodbye;
 
 use crate::args::Init;
@@ -46,16 +54,19 @@ use crate::poller::{Event, Interest, Poller, Source};
 use crate::sandbox::Sandbox;
 use crate::sys;
 
+use activity::Spaces;
+use asker::{ASKERS, Asker};
 use clearing::{Clearing, Strays};
 use connection::{Connection, Received};
 use hello::Greeting;
+use journal::Journal;
 use listener::Listener;
 use output::Taken;
 use run::{Owner, Run};
 use starting::Capacity;
 
 pub(crate) use hello::is_shielded;
-pub(crate) use listener::address;
+pub(crate) use listener::Door;
 
 /// How many hosts may be attached at a time.
 const CONNECTIONS: usize = 16;
@@ -80,6 +91,10 @@ struct ConnectionId(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct RunId(u64);
 
+/// The name of somebody who asks, among ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct AskerId(u64);
+
 /// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token {
@@ -90,6 +105,15 @@ enum Token {
     Stdin(RunId),
     Stdout(RunId),
     Stderr(RunId),
+    Inquiries,
+    Asker(AskerId),
+}
+
+/// The end of this process, once it is announced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Leaving {
+    since: Instant,
+    why: End,
 }
 
 struct Server {
@@ -99,7 +123,11 @@ struct Server {
     listener: Listener,
     greeting: Greeting,
     cgroup: Cgroup,
+    spaces: Spaces,
     connections: BTreeMap<ConnectionId, Connection>,
+    /// Where those come in who only ask.
+    inquiries: Listener,
+    askers: BTreeMap<AskerId, Asker>,
     runs: BTreeMap<RunId, Run>,
     /// Runs that wait for a place, the next one first.
     queue: VecDeque<RunId>,
@@ -108,29 +136,36 @@ struct Server {
     strays: Strays,
     clearing: Option<Clearing>,
     kill_generation: u64,
+    journal: Journal,
     /// Where bytes of hosts are read to.
     space: Vec<u8>,
     /// A death was noticed, and there may be more.
     reap_again: bool,
     host_heard: Instant,
+    /// When a host was attached or a command alive for the last time; never
+    /// earlier than that.
+    last_used: Instant,
     started: Instant,
     idle_limit: Duration,
     maximum_age: Duration,
-    /// Since when the end of this process is announced.
-    leaving: Option<Instant>,
+    leaving: Option<Leaving>,
 }
 
-/// Serves until it is time to end.
+/// Serves until it is time to end, and answers why it is.
 ///
 /// # Errors
 ///
 /// A sentence on why it could not even begin.
-pub(crate) fn serve(init: Init, shielded: bool) -> Result<(), String> {
+pub(crate) fn serve(init: Init, shielded: bool) -> Result<End, String> {
     if rustix::process::getpid() != rustix::process::Pid::INIT {
         return Err("`guest init` must be the first process of its own pid namespace".into());
     }
-    Server::open(init, shielded)?.run();
-    Ok(())
+    Ok(Server::open(init, shielded)?.run())
+}
+
+/// As the wire has durations.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Server {
@@ -139,6 +174,7 @@ impl Server {
             move |error: std::io::Error| format!("cannot {what} at the start: {error}")
         };
         let started = clock::now();
+        let spaces = Spaces::open(&init.work);
         let sandbox = Sandbox::open(init.work).map_err(cannot("read /dev and /proc"))?;
         let (greeting, cgroup) = Greeting::read(&init.runtime_dir, shielded, started)?;
         sandbox.limits.restore(OpenFiles::Runtime);
@@ -147,25 +183,32 @@ impl Server {
         let signals = sys::take_signals(&signals).map_err(cannot("take signals"))?;
         sys::handle_no_signals();
         let signals = poller.source(signals, Token::Signals.to_bits());
-        let listener = Listener::open(&poller, Token::Listener.to_bits());
+        let listen = |door, token: Token| Listener::open(door, &poller, token.to_bits());
+        let listener = listen(Door::Hosts, Token::Listener).map_err(cannot("listen"))?;
+        let inquiries = listen(Door::Inquiries, Token::Inquiries).map_err(cannot("listen"))?;
         Ok(Self {
             capacity: Capacity::of(&cgroup),
             sandbox,
             signals,
-            listener: listener.map_err(cannot("listen"))?,
+            listener,
             poller,
             greeting,
             cgroup,
+            spaces,
             connections: BTreeMap::new(),
+            inquiries,
+            askers: BTreeMap::new(),
             runs: BTreeMap::new(),
             queue: VecDeque::new(),
             last_id: 0,
             strays: Strays::default(),
             clearing: None,
             kill_generation: 0,
+            journal: Journal::new(started),
             space: vec![0; CHUNK],
             reap_again: false,
             host_heard: started,
+            last_used: started,
             started,
             idle_limit: init.idle_limit,
             maximum_age: init.maximum_age,
@@ -173,7 +216,7 @@ impl Server {
         })
     }
 
-    fn run(&mut self) {
+    fn run(&mut self) -> End {
         let mut events = Vec::new();
         loop {
             let now = clock::now();
@@ -185,13 +228,16 @@ impl Server {
             // An error here is the kernel's want of memory, and passes.
             let _ = self.poller.wait(patience, &mut events);
             let now = clock::now();
+            self.note_use(now);
             for event in &events {
                 self.handle(*event, now);
             }
             self.expire(now);
             self.advance(now);
-            if self.is_over(now) {
-                return;
+            if let Some(leaving) = self.leaving
+                && self.is_over(&leaving, now)
+            {
+                return leaving.why;
             }
         }
     }
@@ -203,6 +249,11 @@ impl Server {
         let closed =
             self.leaving.is_some() || self.clearing.as_ref().is_some_and(Clearing::spares_nobody);
         all &= self.listener.watch(closed, now).is_ok();
+        let full = self.askers.len() >= ASKERS;
+        all &= self.inquiries.watch(closed || full, now).is_ok();
+        for asker in self.askers.values_mut() {
+            all &= asker.watch().is_ok();
+        }
         for connection in self.connections.values_mut() {
             all &= connection.watch().is_ok();
         }
@@ -226,7 +277,9 @@ impl Server {
         match Token::from_bits(event.token) {
             Some(Token::Signals) => self.take_signals(now),
             Some(Token::Listener) => self.accept(now),
+            Some(Token::Inquiries) => self.accept_askers(now),
             Some(Token::Connection(id)) => self.hear(id, event, now),
+            Some(Token::Asker(id)) => self.hear_asker(id, event, now),
             Some(Token::Control(id)) => self.take_reports(id, now),
             Some(Token::Stdin(id)) => self.feed(id, event),
             Some(Token::Stdout(id)) => self.take_output(id, Kind::Stdout, now),
@@ -246,19 +299,12 @@ impl Server {
         self.deliver(now);
     }
 
-    fn is_over(&self, now: Instant) -> bool {
-        let Some(since) = self.leaving else {
-            return false;
-        };
-        self.connections.is_empty() || now >= since + PARTING
-    }
-
     fn take_signals(&mut self, now: Instant) {
         while let Some(received) = sys::next_signal(self.signals.as_fd()) {
             match received.signal {
                 libc::SIGCHLD => self.reap_again = true,
                 libc::SIGUSR1 if received.from_outside => self.begin_clearing(None, now),
-                libc::SIGTERM if received.from_outside => self.leave(Goodbye::Stopped, now),
+                libc::SIGTERM if received.from_outside => self.leave(End::Stopped, now),
                 // Guest code's own, or nothing that we asked for.
                 _ => {}
             }
@@ -266,6 +312,9 @@ impl Server {
     }
 
     fn accept(&mut self, now: Instant) {
+        if self.leaving.is_some() {
+            return;
+        }
         let room = CONNECTIONS.saturating_sub(self.connections.len());
         let relays = self.listener.accept(&self.sandbox.processes, room, now);
         for relay in relays {
@@ -288,12 +337,13 @@ impl Server {
         }
         match connection.receive(&mut self.space, now) {
             Received::Nothing => {}
-            Received::End => self.end_connection(id, now),
+            Received::End => self.end_connection(id, Detachment::Closed, now),
             Received::Something => {
                 if self.take_frames(id, now).is_err()
                     && let Some(connection) = self.connections.get_mut(&id)
                 {
                     connection.part(Goodbye::Protocol, now);
+                    self.detach(id, Detachment::Protocol, now);
                     self.abandon_runs(id, now);
                 }
             }
@@ -343,8 +393,9 @@ impl Server {
             .filter_map(|(id, connection)| (!connection.flush(now)).then_some(*id))
             .collect();
         for id in gone {
-            self.end_connection(id, now);
+            self.end_connection(id, Detachment::Closed, now);
         }
+        self.askers.retain(|_, asker| asker.flush());
     }
 
     fn deliver_rest(&mut self, id: RunId, now: Instant) {
@@ -377,14 +428,20 @@ impl Server {
 
     /// Announces the end of this process. The kernel ends everything else
     /// with it.
-    fn leave(&mut self, why: Goodbye, now: Instant) {
+    fn leave(&mut self, why: End, now: Instant) {
         if self.leaving.is_some() {
             return;
         }
-        self.leaving = Some(now);
+        self.leaving = Some(Leaving { since: now, why });
         clearing::kill_all_but_relays(&self.sandbox.processes);
+        let goodbye = match why {
+            End::IdleLimit => Goodbye::Idle,
+            End::MaximumAge => Goodbye::MaximumAge,
+            // A retired one has no host to say it to.
+            _ => Goodbye::Stopped,
+        };
         for connection in self.connections.values_mut() {
-            connection.part(why, now);
+            connection.part(goodbye, now);
         }
     }
 
@@ -412,7 +469,7 @@ impl Server {
 }
 
 impl Token {
-    const TAG_BITS: u32 = 3;
+    const TAG_BITS: u32 = 4;
 
     fn to_bits(self) -> u64 {
         let (id, tag) = match self {
@@ -423,6 +480,8 @@ impl Token {
             Self::Stdin(id) => (id.0, 4),
             Self::Stdout(id) => (id.0, 5),
             Self::Stderr(id) => (id.0, 6),
+            Self::Inquiries => (0, 7),
+            Self::Asker(id) => (id.0, 8),
         };
         (id << Self::TAG_BITS) | tag
     }
@@ -437,6 +496,8 @@ impl Token {
             4 => Self::Stdin(RunId(id)),
             5 => Self::Stdout(RunId(id)),
             6 => Self::Stderr(RunId(id)),
+            7 => Self::Inquiries,
+            8 => Self::Asker(AskerId(id)),
             _ => return None,
         })
     }
@@ -454,11 +515,13 @@ mod tests {
             Token::Connection(ConnectionId(1)),
             Token::Control(RunId(2)),
             Token::Stdin(RunId(3)),
-            Token::Stdout(RunId(u64::MAX >> 3)),
+            Token::Stdout(RunId(u64::MAX >> 4)),
             Token::Stderr(RunId(5)),
+            Token::Inquiries,
+            Token::Asker(AskerId(6)),
         ] {
             assert_eq!(Token::from_bits(token.to_bits()), Some(token));
         }
-        assert_eq!(Token::from_bits(7), None);
+        assert_eq!(Token::from_bits(9), None);
     }
 }

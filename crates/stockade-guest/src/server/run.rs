@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 use stockade_wire::message::{NotStarted, Status, TtySize};
 
 use super::ConnectionId;
+use super::name::FirstWord;
 use super::output::Output;
 use super::stdin::Stdin;
 use crate::poller::Source;
@@ -23,7 +24,7 @@ pub(super) struct Owner {
 
 /// What PID 1 itself needs of a start request. The rest, which can be large,
 /// is read by the supervisor alone.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Settings {
     pub(super) program: Program,
     pub(super) stdin: bool,
@@ -34,10 +35,10 @@ pub(super) struct Settings {
 }
 
 /// A [`stockade_wire::message::Program`], as far as PID 1 tells them apart.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Program {
-    Argv(IgnoredAny),
+    Argv(FirstWord),
     Shell(IgnoredAny),
     Files,
 }
@@ -76,6 +77,8 @@ pub(super) struct Live {
     pub(super) supervisor: Option<Supervisor>,
     pub(super) started: Instant,
     pub(super) running: bool,
+    /// The program's pid, 0 while it is not known.
+    pub(super) pid: u32,
     /// The program's own end, as of `wait(2)`.
     pub(super) program: Option<i32>,
     pub(super) not_started: Option<NotStarted>,
@@ -112,9 +115,9 @@ impl Run {
     pub(super) fn new(owner: Owner, settings: Settings, request: Vec<u8>, now: Instant) -> Self {
         Self {
             owner: Some(owner),
-            settings,
             stdin: Stdin::new(settings.stdin),
             output: Output::new(settings.output_limit),
+            settings,
             terminal: None,
             early_signals: Vec::new(),
             asked: now,
@@ -166,6 +169,15 @@ impl Run {
         self.has_processes() && live.is_some_and(|live| live.finished != Some(0))
     }
 
+    /// What it is called where people look.
+    pub(super) fn name(&self) -> &str {
+        match &self.settings.program {
+            Program::Argv(word) => word.as_str(),
+            Program::Shell(_) => "sh -c",
+            Program::Files => "files",
+        }
+    }
+
     /// Whether it is a file operation, which runs beside commands without
     /// being one: nothing about a command may depend on it.
     pub(super) fn is_files(&self) -> bool {
@@ -196,6 +208,7 @@ impl Live {
             supervisor: None,
             started,
             running: false,
+            pid: 0,
             program: None,
             not_started: None,
             ending: None,
@@ -270,7 +283,7 @@ mod tests {
         let request = serde_json::to_vec(&start).unwrap();
         let settings: Settings = serde_json::from_slice(&request).unwrap();
         let expected = Settings {
-            program: Program::Argv(IgnoredAny),
+            program: Program::Argv(FirstWord::from(&[0xff][..])),
             stdin: true,
             tty: start.tty,
             timeout_ms: Some(3),

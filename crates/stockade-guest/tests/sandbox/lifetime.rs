@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use stockade_wire::Kind;
+use stockade_wire::ends::End;
 use stockade_wire::message::{Goodbye, Status};
 
 use crate::support::{Client, Options, Sandbox, argv, shell, wait_until};
@@ -37,7 +38,7 @@ fn the_engines_stop_ends_everything_with_a_goodbye() {
     sandbox.signal("TERM");
     client.until_closed();
     assert_eq!(client.goodbye, Some(Goodbye::Stopped));
-    assert_eq!(sandbox.wait(), Some(0));
+    assert_eq!(sandbox.end(), Some(End::Stopped));
 }
 
 #[test]
@@ -45,7 +46,7 @@ fn without_a_host_it_ends_at_the_idle_limit() {
     let Some(sandbox) = Sandbox::with(&idle(Duration::from_millis(300))) else {
         return;
     };
-    assert_eq!(sandbox.wait(), Some(0));
+    assert_eq!(sandbox.end(), Some(End::IdleLimit));
 }
 
 #[test]
@@ -60,7 +61,7 @@ fn a_host_that_says_nothing_any_more_is_told_of_the_idle_limit() {
     client.started(run);
     client.until_closed();
     assert_eq!(client.goodbye, Some(Goodbye::Idle));
-    assert_eq!(sandbox.wait(), Some(0));
+    assert_eq!(sandbox.end(), Some(End::IdleLimit));
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn a_connection_that_never_answers_the_hello_does_not_count_as_a_host() {
     }
     silent.until_closed();
     assert_eq!(silent.goodbye, Some(Goodbye::Idle));
-    assert_eq!(sandbox.wait(), Some(0));
+    assert_eq!(sandbox.end(), Some(End::IdleLimit));
 }
 
 #[test]
@@ -105,7 +106,7 @@ fn at_its_maximum_age_it_ends_whoever_is_there() {
     client.started(run);
     client.until_closed();
     assert_eq!(client.goodbye, Some(Goodbye::MaximumAge));
-    assert_eq!(sandbox.wait(), Some(0));
+    assert_eq!(sandbox.end(), Some(End::MaximumAge));
 }
 
 #[test]

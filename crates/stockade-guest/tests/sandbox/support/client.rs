@@ -77,19 +77,27 @@ pub(super) fn start(program: Program) -> Start {
 impl Client {
     /// Starts the relay and answers the hello.
     pub(crate) fn open(relay: Command) -> Self {
-        let mut client = Self::open_silently(relay);
-        let protocol = stockade_wire::PROTOCOL.max;
-        client.send_json(Kind::Welcome, 0, &Welcome { protocol });
-        client
+        Self::open_silently(relay).welcomed()
+    }
+
+    /// Takes over a relay that runs, and answers the hello.
+    pub(crate) fn of(relay: Child) -> Self {
+        Self::take_over(relay).welcomed()
     }
 
     /// Starts the relay and takes the hello, without an answer.
     pub(crate) fn open_silently(mut relay: Command) -> Self {
-        let mut relay = relay
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the relay starts");
+        let relay = relay.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        Self::take_over(relay.expect("the relay starts"))
+    }
+
+    fn welcomed(mut self) -> Self {
+        let protocol = stockade_wire::PROTOCOL.max;
+        self.send_json(Kind::Welcome, 0, &Welcome { protocol });
+        self
+    }
+
+    fn take_over(mut relay: Child) -> Self {
         let stdin = relay.stdin.take();
         let mut stdout = relay.stdout.take().unwrap();
         let (sender, frames) = channel();

@@ -4,11 +4,14 @@ mod client;
 pub(crate) mod files;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde::de::DeserializeOwned;
+use stockade_wire::ends::End;
+use stockade_wire::inquiry::{ANSWER, Activity, Retired};
 
 pub(crate) use client::{Client, argv, shell};
 
@@ -135,9 +138,32 @@ impl Sandbox {
 
     /// A relay as an engine starts it: in the namespaces, by a parent outside.
     pub(crate) fn relay(&self) -> Command {
+        self.run_by_engine(&["attach"])
+    }
+
+    /// What PID 1 says to somebody that the engine started, as it is printed.
+    pub(crate) fn ask(&self, arguments: &[&str]) -> Output {
+        let output = self.run_by_engine(arguments).output();
+        output.expect("an asker starts")
+    }
+
+    /// The answer to `guest status`.
+    pub(crate) fn status(&self, arguments: &[&str]) -> Activity {
+        let arguments = [&["status"], arguments].concat();
+        parsed(&self.ask(&arguments))
+    }
+
+    /// The answer to `guest retire`.
+    pub(crate) fn retire(&self, arguments: &[&str]) -> Retired {
+        let arguments = [&["retire"], arguments].concat();
+        parsed(&self.ask(&arguments))
+    }
+
+    /// The guest runtime as an engine starts it in a sandbox.
+    pub(crate) fn run_by_engine(&self, arguments: &[&str]) -> Command {
         let uid = self.uid.to_string();
-        let mut relay = self.enter();
-        relay
+        let mut started = self.enter();
+        started
             .args([
                 "setpriv",
                 "--reuid",
@@ -148,8 +174,8 @@ impl Sandbox {
             ])
             .args(["--bounding-set", "-all", "--no-new-privs"])
             .arg(self.guest())
-            .arg("attach");
-        relay
+            .args(arguments);
+        started
     }
 
     /// The beginning of a command that runs as root in the namespaces.
@@ -171,6 +197,11 @@ impl Sandbox {
     pub(crate) fn wait(mut self) -> Option<i32> {
         let status = wait_for(|| self.unshare.try_wait().expect("unshare can be waited for"));
         status.code()
+    }
+
+    /// Waits for the end of PID 1 and answers why it ended.
+    pub(crate) fn end(self) -> Option<End> {
+        End::of_code(self.wait()?.into())
     }
 
     /// Processes of the sandbox's user that are alive, PID 1 left out.
@@ -230,6 +261,14 @@ impl Drop for Sandbox {
         }
         let _ = self.unshare.wait();
     }
+}
+
+/// The one JSON document that was printed.
+pub(crate) fn parsed<T: DeserializeOwned>(output: &Output) -> T {
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{complaint}");
+    assert!(output.stdout.len() <= ANSWER);
+    serde_json::from_slice(&output.stdout).expect("one JSON document")
 }
 
 /// Waits until there is something, looking often.
