@@ -1,9 +1,4 @@
-//! Another host, as a process of its own that a test can stop and kill.
-//!
-//! `stockade-test-host transfers|memory OWNER THREAD PLANE`
-
-#![expect(clippy::unwrap_used, reason = "it is a test, in a process of its own")]
-#![expect(clippy::print_stdout, reason = "its test reads what it prints")]
+//! Files in and out without end, and how much memory that takes.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -18,28 +13,22 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 const MIB: u64 = 1024 * 1024;
 
-#[tokio::main]
-async fn main() {
-    let words: Vec<String> = std::env::args().collect();
-    let [_, what, owner, thread, name] = words.as_slice() else {
-        panic!("transfers|memory OWNER THREAD PLANE");
-    };
+/// Takes the sandbox of a thread, and moves files until somebody ends it, or
+/// once and with an eye on memory.
+pub(crate) async fn run(what: &str, owner: &str, thread: &str, name: &str) {
     let config = DockerConfig::new(owner).file_plane(plane(name));
     let backend = DockerBackend::connect(&call(), config).await.unwrap();
     let spec = roomy().build().unwrap();
     let key = shared_key(thread);
     let sandbox = backend.acquire(&call(), &key, &spec).await.unwrap();
-    match what.as_str() {
-        "transfers" => transfers(&sandbox).await,
-        "memory" => {
-            memory(&sandbox).await;
-            let removed = backend.dispose(&call(), &key, Which::All).await.unwrap();
-            assert!(removed.failures.is_empty());
-            let closed = backend.close(&call()).await.unwrap();
-            assert!(closed.failures.is_empty());
-        }
-        other => panic!("{other}?"),
+    if what == "transfers" {
+        return transfers(&sandbox).await;
     }
+    memory(&sandbox).await;
+    let removed = backend.dispose(&call(), &key, Which::All).await.unwrap();
+    assert!(removed.failures.is_empty());
+    let closed = backend.close(&call()).await.unwrap();
+    assert!(closed.failures.is_empty());
 }
 
 /// Writes and reads until somebody ends it.

@@ -13,6 +13,21 @@ use crate::process::on_path;
 
 /// The variables, by name and value.
 pub(crate) fn variables(cache: &Cache, engine: &Engine) -> Result<Vec<(String, OsString)>> {
+    let mut variables = reaching(engine)?;
+    let mut add = |name: &str, value: OsString| variables.push((name.to_owned(), value));
+    if engine.kind == Kind::Provisioned {
+        let own = std::env::current_exe().context("the path of xtask itself")?;
+        add("STOCKADE_TEST_XTASK", own.into());
+    }
+    for (name, image) in images::variables()? {
+        add(&name, image.into());
+    }
+    add("STOCKADE_TEST_DATA", dataset::path(cache)?.into());
+    Ok(variables)
+}
+
+/// Those through which an engine is reached, whichever it is.
+pub(crate) fn reaching(engine: &Engine) -> Result<Vec<(String, OsString)>> {
     let mut variables = vec![("STOCKADE_TEST_ENGINE".to_owned(), OsString::from("1"))];
     let mut add = |name: &str, value: OsString| variables.push((name.to_owned(), value));
     if let Some(host) = &engine.docker_host {
@@ -29,14 +44,6 @@ pub(crate) fn variables(cache: &Cache, engine: &Engine) -> Result<Vec<(String, O
             .chain(std::env::split_paths(&others));
         add("PATH", std::env::join_paths(folders).context("PATH")?);
     }
-    if engine.kind == Kind::Provisioned {
-        let own = std::env::current_exe().context("the path of xtask itself")?;
-        add("STOCKADE_TEST_XTASK", own.into());
-    }
-    for (name, image) in images::variables()? {
-        add(&name, image.into());
-    }
-    add("STOCKADE_TEST_DATA", dataset::path(cache)?.into());
     Ok(variables)
 }
 

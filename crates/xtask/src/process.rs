@@ -63,6 +63,14 @@ impl Program {
         self
     }
 
+    pub(crate) fn envs<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+        self,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        let add = |program: Self, (name, value)| program.env(name, value);
+        variables.into_iter().fold(self, add)
+    }
+
     /// Runs with the variables given by [`Program::env`] and no others.
     pub(crate) fn only_env(mut self) -> Self {
         self.only_env = true;
@@ -102,6 +110,19 @@ impl Program {
             bail!("`{self}`: {}\n{}", finished.status, tail(&finished.stderr));
         }
         String::from_utf8(finished.stdout).with_context(|| format!("output of `{self}`"))
+    }
+
+    /// Runs to the end with the standard error of xtask itself, and returns standard output; an
+    /// exit code other than 0 is a failure.
+    pub(crate) fn read_aloud(&self) -> Result<String> {
+        let mut child = self.spawn(Stdio::piped(), Stdio::inherit())?;
+        let stdout = drain(child.stdout.take());
+        let status = self.wait(&mut child)?;
+        let stdout = join(stdout)?;
+        if !status.success() {
+            bail!("`{self}`: {status}");
+        }
+        String::from_utf8(stdout).with_context(|| format!("output of `{self}`"))
     }
 
     /// Runs with the output streams of xtask itself, and tells whether the program succeeded.
