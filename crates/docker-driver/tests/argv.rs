@@ -6,14 +6,16 @@
 )]
 
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use docker_driver::{
-    Argv, ContainerId, ContainerName, ContainerPath, CopyIn, CreateContainer, CreateVolume,
-    CreationMark, EnvVar, ExecStream, ImageRef, InspectContainer, InspectImage, InspectVolume,
-    KillContainer, Label, LineSink, ListContainers, ListVolumes, Mount, PauseContainer, Platform,
-    Pull, RemoveContainer, RemoveVolume, RunDetached, RunForeground, RunOptions, Signal,
-    StartContainer, TmpfsVolume, UnpauseContainer, User, Verb, VolumeName,
+    Argv, Build, ContainerId, ContainerName, ContainerPath, CopyIn, CreateContainer, CreateVolume,
+    CreationMark, DiskUsage, EngineTime, EnvVar, ExecStream, ImageId, ImageRef, InspectContainer,
+    InspectContainers, InspectImage, InspectVolume, KillContainer, Label, LineSink, ListContainers,
+    ListImages, ListVolumes, Mount, PastEvents, PauseContainer, Platform, Pull, RemoveContainer,
+    RemoveImage, RemoveVolume, RunDetached, RunForeground, RunOptions, Signal, StartContainer,
+    TmpfsVolume, UnpauseContainer, User, Verb, VolumeName, verb_of,
 };
 use proptest::prelude::*;
 
@@ -237,6 +239,91 @@ fn lists_are_narrowed_by_filters() {
 }
 
 #[test]
+fn many_containers_are_looked_at_by_their_ids() {
+    let (one, two) = ("1".repeat(64), "2".repeat(64));
+    let ids = [&two, &one, &one].map(|id| ContainerId::new(id.as_str()).unwrap());
+    check(
+        &InspectContainers::of(ids.clone())[0].argv(),
+        &format!("docker container inspect {one} {two}"),
+    );
+    check(
+        &ListContainers::default().among(ids).argv(),
+        &format!(
+            "docker ps --all=true --no-trunc=true '--format={{{{json .}}}}' --filter=id={one} --filter=id={two}"
+        ),
+    );
+}
+
+#[test]
+fn the_engine_is_asked() {
+    check(&EngineTime.argv(), "docker info '--format={{json .}}'");
+    check(
+        &DiskUsage.argv(),
+        "docker system df --verbose=true '--format={{json .}}'",
+    );
+    let at = |nanoseconds| SystemTime::UNIX_EPOCH + Duration::from_nanos(nanoseconds);
+    let past = PastEvents::between(at(1_000_000_002), at(3_456_000_000));
+    check(
+        &past.argv(),
+        "docker events --since=1.000000002 --until=3.456000000 '--format={{json .}}'",
+    );
+    let past = past
+        .labelled([label("a", "b c")])
+        .kind("container")
+        .action("die")
+        .action("oom")
+        .container(name());
+    check(
+        &past.argv(),
+        "docker events --since=1.000000002 --until=3.456000000 '--format={{json .}}' \
+         '--filter=label=a=b c' --filter=type=container --filter=event=die --filter=event=oom \
+         --filter=container=box",
+    );
+}
+
+#[test]
+fn builds_and_images() {
+    let build = Build::new("/a folder/-x").unwrap();
+    check(
+        &build.argv(),
+        "docker build --force-rm=true '--iidfile=(private file)' '/a folder/-x'",
+    );
+    let full = build
+        .labels([label("a", "b c")])
+        .platform(Platform::new("linux/arm64").unwrap())
+        .offline()
+        .tag(image());
+    check(
+        &full.argv(),
+        "docker build --force-rm=true '--iidfile=(private file)' --platform=linux/arm64 \
+         --network=none --tag=example/image:1 '--label=a=b c' '/a folder/-x'",
+    );
+    let relative = Build::new("-x").unwrap().argv();
+    assert!(relative.words().last().unwrap().starts_with('/'));
+    assert!(Build::new("").is_err());
+    let id = ImageId::new(format!("sha256:{ID}")).unwrap();
+    check(
+        &RemoveImage::new(id.clone()).argv(),
+        &format!("docker image rm sha256:{ID}"),
+    );
+    check(
+        &ListImages::labelled([label("a", "b")]).argv(),
+        "docker image ls --all=false --no-trunc=true '--format={{json .}}' --filter=label=a=b",
+    );
+    check(
+        &ListImages::default().only(id).argv(),
+        "docker image ls --all=true --no-trunc=true '--format={{json .}}'",
+    );
+}
+
+#[test]
+fn streams_are_told_by_their_words() {
+    let argv = ExecStream::new(id(), "/guest", ["ps"]).argv();
+    let words: Vec<_> = argv.words().collect();
+    assert_eq!(verb_of(&words), Some(ExecStream::NAME));
+}
+
+#[test]
 fn images_and_volumes() {
     check(
         &InspectImage::new(image()).argv(),
@@ -306,6 +393,7 @@ proptest! {
             ContainerId::new(text.as_str()).map(|name| name.to_string()),
             VolumeName::new(text.as_str()).map(|name| name.to_string()),
             ImageRef::new(text.as_str()).map(|name| name.to_string()),
+            ImageId::new(text.as_str()).map(|name| name.to_string()),
             ContainerPath::new(text.as_str()).map(|name| name.to_string()),
             Platform::new(text.as_str()).map(|name| name.to_string()),
         ];

@@ -94,10 +94,12 @@ fn follow(step: &Step, folder: &Path, own: &Path, call: &Received) -> io::Result
             let mut file = File::create(folder.join(name))?;
             io::copy(&mut io::stdin(), &mut file).map(drop)
         }
-        Step::WriteId(id) => match value_of(call, "--cidfile=") {
-            Some(path) => fs::write(path, id),
-            None => Ok(()),
-        },
+        Step::WriteId(id) => {
+            if let Some(path) = value_of(call, "--iidfile=") {
+                fs::write(path, format!("sha256:{id}"))?;
+            }
+            value_of(call, "--cidfile=").map_or(Ok(()), |path| fs::write(path, id))
+        }
         Step::Pause(milliseconds) => {
             sleep(Duration::from_millis(*milliseconds));
             Ok(())

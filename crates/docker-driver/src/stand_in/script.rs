@@ -45,7 +45,8 @@ pub enum Step {
     CopyInput,
     /// Reads standard input to its end, and keeps it in a file beside the script.
     Input(String),
-    /// Writes an id into the file of `--cidfile`, if there is one.
+    /// Writes an id into the file of `--cidfile`, if there is one, and the same
+    /// with `sha256:` before it into that of `--iidfile`.
     WriteId(String),
     /// Waits for this many milliseconds.
     Pause(u64),

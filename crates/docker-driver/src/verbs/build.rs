@@ -8,7 +8,33 @@ use crate::error::CallErrorKind;
 use crate::phrases;
 use crate::verb::{LineSink, Output, ParseError, Query, TimeoutClass, Verb};
 
-/// `docker build` of a folder of this machine, by the `Dockerfile` in it.
+/// `docker build` of a folder of this machine, by the `Dockerfile` in it. It
+/// may take as long as a pull ([`TimeoutClass::Long`]).
+///
+/// Which builder runs is the client's own choice: BuildKit where its plugin is
+/// installed for the whole machine, and otherwise the classic builder, which
+/// says first of all that it is deprecated. What is given here means the same
+/// to both. A base image that the engine does not have is pulled.
+///
+/// A failure is [`BuildFailed`](CallErrorKind::BuildFailed) (a step failed, or
+/// the Dockerfile is wrong),
+/// [`NoDockerfile`](CallErrorKind::NoDockerfile),
+/// [`NotInRegistry`](CallErrorKind::NotInRegistry),
+/// [`RegistryDenied`](CallErrorKind::RegistryDenied) or
+/// [`RegistryUnreachable`](CallErrorKind::RegistryUnreachable) (of a base
+/// image), [`DiskFull`](CallErrorKind::DiskFull), or one that any call can
+/// have. The detail has the end of the build's output.
+///
+/// # What a build leaves that does not end well
+///
+/// When it is given up, the end of the client's connection cancels it in the
+/// engine: its container was gone within half a second of a client that was
+/// killed, with the classic builder of engine 28.5.2. What remains, then and
+/// after a step that failed, are the images of the steps before, without a name
+/// and without the labels, which come last. The next build of the same folder
+/// begins with them; `docker image prune` removes them. BuildKit keeps the like
+/// in its cache. A build that is given up in its last moment may be done
+/// nevertheless, and its image is left, with its labels.
 #[derive(Debug, Clone)]
 pub struct Build {
     folder: PathBuf,

@@ -167,7 +167,11 @@ async fn the_guard_ends_copies_before_it_thaws() {
         Rule::on(&["cp"]).out("first").step(Step::Hang),
     ];
     let bench = Bench::new(rules).await;
-    let request = HoldRequest::new(id()).limit(Duration::from_secs(5));
+    // As long as the hold, its end could come first.
+    let patience = Duration::from_secs(60);
+    let request = HoldRequest::new(id())
+        .limit(Duration::from_secs(5))
+        .no_progress(patience);
     let hold = bench.docker.hold(&Bounds::patient(), request).await;
     let hold = hold.unwrap();
     let mut copy = hold.copy_out(&path("/a")).await.unwrap();

@@ -29,10 +29,15 @@ async fn each_within(
     let runs = cases.iter().map(async |case| {
         let rule = steps(case)
             .into_iter()
-            .fold(Rule::on(&case.words()).nth(1), Rule::step);
+            .fold(Rule::on(&case.words()).nth(case.first()), Rule::step);
         let bench = Bench::with_timeout(
             timeout,
-            [rule, nothing_there("ps"), nothing_there("volume")],
+            [
+                rule,
+                nothing_there("ps"),
+                nothing_there("volume"),
+                nothing_there("image"),
+            ],
         )
         .await;
         let result = (case.call)(bench.docker.clone(), Bounds::patient()).await;
@@ -76,7 +81,7 @@ async fn an_answer_is_read() {
         assert_answers(case, result);
         assert_eq!(
             bench.docker.log().counts().of(case.verb),
-            1,
+            case.first() as u64,
             "{}",
             case.name
         );
@@ -88,7 +93,7 @@ async fn an_answer_is_read() {
 async fn a_failure_is_an_error_whose_words_stay_out_of_its_message() {
     let steps = |_: &Case| vec![Step::Err(COMPLAINT.to_owned()), Step::Exit(125)];
     each(steps, async |case, _, result| {
-        let error = assert_fails(case, result, CallErrorKind::Other);
+        let error = assert_fails(case, result, case.unknown_failure());
         assert_eq!(error.detail(), COMPLAINT);
         assert!(!error.to_string().contains("hiccups"), "{error}");
     })
@@ -163,7 +168,7 @@ async fn an_answer_of_which_half_has_come_is_no_answer() {
 #[tokio::test]
 async fn more_output_than_a_verb_may_have_ends_the_call() {
     let steps = |_: &Case| vec![Step::IgnoreTerm, Step::Flood(32 * 1024 * 1024), Step::Hang];
-    let told = |case: &Case| case.name == "Pull";
+    let told = |case: &Case| matches!(case.name, "Pull" | "Build");
     each_within(Duration::from_secs(8), steps, async |case, _, result| {
         // What is told line by line is never kept, so only time bounds it.
         let kind = if told(case) {
@@ -216,7 +221,7 @@ async fn a_caller_who_cancels_is_answered_although_the_call_hangs() {
     let runs = cases.iter().map(async |case| {
         let bench = Bench::new([
             Rule::on(&case.words())
-                .nth(1)
+                .nth(case.first())
                 .step(Step::IgnoreTerm)
                 .step(Step::Mark("hangs".into()))
                 .step(Step::WaitFor("go on".into()))

@@ -6,12 +6,14 @@
 )]
 
 mod binding;
+mod building;
 mod copies;
 mod each_verb;
 mod environment;
 mod follow_ups;
 mod guard;
 mod holds;
+mod many;
 mod pulling;
 mod queue;
 mod streams;

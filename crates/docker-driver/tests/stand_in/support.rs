@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use docker_driver::stand_in::{Rule, StandIn, until};
 use docker_driver::{
-    Bounds, ContainerId, ContainerName, ContainerPath, CreationMark, Docker, ImageRef, Label,
-    RunOptions, VolumeName,
+    Bounds, ContainerId, ContainerName, ContainerPath, CreationMark, Docker, ImageId, ImageRef,
+    Label, RunOptions, VolumeName,
 };
 
 pub(crate) const ID: &str = "4a20c3e5695be2dad05290b041581119d4f6bae62511af6014a1bc06fbbf5824";
@@ -92,6 +92,10 @@ pub(crate) fn id() -> ContainerId {
 
 pub(crate) fn volume() -> VolumeName {
     VolumeName::new("some-volume").unwrap()
+}
+
+pub(crate) fn image_id() -> ImageId {
+    ImageId::new(format!("sha256:{ID}")).unwrap()
 }
 
 pub(crate) fn image() -> ImageRef {

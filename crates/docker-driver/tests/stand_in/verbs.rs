@@ -3,16 +3,21 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use docker_driver::{
-    Bounds, CallError, CopyIn, CreateContainer, CreateVolume, Docker, InspectContainer,
-    InspectImage, InspectVolume, KillContainer, Label, LineSink, ListContainers, ListVolumes,
-    PauseContainer, Pull, RemoveContainer, RemoveVolume, RunDetached, RunForeground, Signal,
-    StartContainer, UnpauseContainer, Verb,
+    Bounds, Build, CallError, CallErrorKind, ContainerId, CopyIn, CreateContainer, CreateVolume,
+    DiskUsage, Docker, EngineTime, InspectContainer, InspectContainers, InspectImage,
+    InspectVolume, KillContainer, Label, LineSink, ListContainers, ListImages, ListVolumes,
+    PastEvents, PauseContainer, Pull, RemoveContainer, RemoveImage, RemoveVolume, RunDetached,
+    RunForeground, Signal, StartContainer, UnpauseContainer, Verb, verb_of,
 };
 
-use crate::support::{ID, id, image, mark, options, path, volume};
+use crate::support::{ID, id, image, image_id, mark, options, path, volume};
+
+/// The container whose facts are among the golden files.
+const GOLDEN: &str = "430136625dabd4c0cf8f2e73e0e80d8d487ada2856e4dc80faa60ba392739edb";
 
 type Answered = Pin<Box<dyn Future<Output = Result<String, CallError>> + Send>>;
 
@@ -24,6 +29,8 @@ pub(crate) struct Case {
     pub(crate) verb: &'static str,
     /// The words that its calls start with.
     pub(crate) words: Vec<String>,
+    /// What its words are told to be.
+    pub(crate) told: Option<&'static str>,
     /// What a docker that works prints.
     pub(crate) good: String,
     /// Its answer to that, as text.
@@ -56,15 +63,42 @@ impl Case {
         self.words.iter().map(String::as_str).collect()
     }
 
+    /// Which of the calls with these words is its first: binding has made some
+    /// already.
+    pub(crate) fn first(&self) -> usize {
+        match self.verb {
+            "info" => 2,
+            _ => 1,
+        }
+    }
+
+    /// What a failure is that nobody knows.
+    pub(crate) fn unknown_failure(&self) -> CallErrorKind {
+        match self.verb {
+            "build" => CallErrorKind::BuildFailed,
+            _ => CallErrorKind::Other,
+        }
+    }
+
     pub(crate) fn is_query(&self) -> bool {
         self.kind == Kind::Query
     }
 }
 
+fn all_words_of<V: Verb>(verb: &V) -> Vec<String> {
+    verb.argv().words().map(str::to_owned).collect()
+}
+
+fn told_of<V: Verb>(verb: &V) -> Option<&'static str> {
+    let words = all_words_of(verb);
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    verb_of(&words)
+}
+
 /// The words of the command, which come before the first option or name.
 fn command_of<V: Verb>(verb: &V) -> Vec<String> {
-    let two = ["container", "image", "volume"];
-    let words: Vec<String> = verb.argv().words().map(str::to_owned).collect();
+    let two = ["container", "image", "system", "volume"];
+    let words = all_words_of(verb);
     let count = if two.contains(&words[0].as_str()) {
         2
     } else {
@@ -79,6 +113,7 @@ macro_rules! case {
             name: stringify!($type),
             verb: <$type as Verb>::NAME,
             words: command_of::<$type>(&$verb),
+            told: told_of::<$type>(&$verb),
             good: $good.into(),
             answer: $answer.into(),
             garbage: Garbage::$garbage,
@@ -98,7 +133,14 @@ macro_rules! case {
 
 /// Every verb there is.
 pub(crate) fn all() -> Vec<Case> {
-    let all = [queries(), creations(), controls()];
+    let all = [
+        queries(),
+        queries_of_many(),
+        of_the_engine(),
+        of_images(),
+        creations(),
+        controls(),
+    ];
     all.into_iter().flatten().collect()
 }
 
@@ -125,7 +167,9 @@ fn queries() -> Vec<Case> {
             ListContainers,
             ListContainers::labelled([label()]),
             row,
-            format!("[ContainerRow {{ id: \"{ID}\", name: \"one\", state: \"running\" }}]"),
+            format!(
+                "[ContainerRow {{ id: \"{ID}\", name: \"one\", aliases: [], state: \"running\" }}]"
+            ),
             Refused
         ),
         case!(
@@ -172,6 +216,94 @@ fn queries() -> Vec<Case> {
             "{\"Name\":\"some-volume\"}\n",
             "[\"some-volume\"]",
             Refused
+        ),
+    ]
+}
+
+fn queries_of_many() -> Vec<Case> {
+    use Kind::Query;
+    let facts = include_str!("../golden/28.5.2/container-inspect.answer");
+    let facts = facts.trim_end().trim_start_matches("Some(");
+    vec![case!(
+        query,
+        Query,
+        InspectContainers,
+        InspectContainers::of([ContainerId::new(GOLDEN).unwrap()])
+            .pop()
+            .unwrap(),
+        include_str!("../golden/28.5.2/container-inspect.json"),
+        format!("[{}]", facts.trim_end_matches(')')),
+        Refused
+    )]
+}
+
+fn of_the_engine() -> Vec<Case> {
+    use Kind::Query;
+    vec![
+        case!(
+            query,
+            Query,
+            EngineTime,
+            EngineTime,
+            r#"{"ID":"7c0ffee0","SystemTime":"1970-01-01T01:00:01.000000002+01:00"}"#,
+            "EngineNow { id: \"7c0ffee0\", time: SystemTime { tv_sec: 1, tv_nsec: 2 } }",
+            Refused
+        ),
+        case!(
+            query,
+            Query,
+            PastEvents,
+            PastEvents::between(SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH),
+            format!(
+                r#"{{"Type":"container","Action":"die","Actor":{{"ID":"{ID}","Attributes":{{"exitCode":"3"}}}},"timeNano":5}}"#
+            ),
+            format!(
+                "[PastEvent {{ action: \"die\", kind: \"container\", id: \"{ID}\", \
+                 time: SystemTime {{ tv_sec: 0, tv_nsec: 5 }}, attributes: {{\"exitCode\": \"3\"}} }}]"
+            ),
+            Refused
+        ),
+        case!(
+            query,
+            Query,
+            DiskUsage,
+            DiskUsage,
+            include_str!("../golden/28.5.2/system-df.json"),
+            include_str!("../golden/28.5.2/system-df.answer").trim_end(),
+            Refused
+        ),
+    ]
+}
+
+fn of_images() -> Vec<Case> {
+    use Kind::{Mutation, Query};
+    vec![
+        case!(
+            query,
+            Query,
+            ListImages,
+            ListImages::labelled([label()]),
+            format!("{{\"ID\":\"sha256:{ID}\",\"Repository\":\"example/image\",\"Tag\":\"1\"}}\n"),
+            format!("[ImageRow {{ id: \"sha256:{ID}\", tags: [\"example/image:1\"] }}]"),
+            Refused
+        ),
+        case!(
+            mutate,
+            Mutation(&[]),
+            RemoveImage,
+            RemoveImage::new(image_id()),
+            format!("Untagged: example/image:1\nDeleted: sha256:{ID}\n"),
+            "Removed",
+            Refused
+        ),
+        case!(
+            query,
+            Query,
+            Build,
+            Build::new("/folder").unwrap(),
+            "Step 1/1 : FROM scratch\n",
+            format!("\"sha256:{ID}\""),
+            Ignored
         ),
     ]
 }
@@ -292,6 +424,13 @@ fn controls() -> Vec<Case> {
 
 /// Verbs that only binding uses; its own tests are in `binding`.
 const OF_BINDING: [&str; 4] = ["Version", "Info", "InspectContext", "IdentifyClient"];
+
+#[test]
+fn every_verb_is_told_by_its_words() {
+    for case in all() {
+        assert_eq!(case.told, Some(case.verb), "{}", case.name);
+    }
+}
 
 #[test]
 fn no_verb_of_the_crate_is_missing_from_the_list() {
