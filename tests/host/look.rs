@@ -31,12 +31,20 @@ const CHECKS: [(&str, Check); 15] = [
     ("limits read back", |subject| Box::pin(limits(subject))),
     ("interfaces", |subject| Box::pin(interfaces(subject))),
     ("root", |subject| Box::pin(root(subject))),
-    ("work directory", |subject| Box::pin(work_directory(subject))),
-    ("work directory limit", |subject| Box::pin(work_limit(subject))),
+    ("work directory", |subject| {
+        Box::pin(work_directory(subject))
+    }),
+    ("work directory limit", |subject| {
+        Box::pin(work_limit(subject))
+    }),
     ("process limit", |subject| Box::pin(process_limit(subject))),
     ("memory limit", |subject| Box::pin(memory_limit(subject))),
-    ("files, tar", |subject| Box::pin(files(subject, FilePlane::Tar))),
-    ("files, guest", |subject| Box::pin(files(subject, FilePlane::Guest))),
+    ("files, tar", |subject| {
+        Box::pin(files(subject, FilePlane::Tar))
+    }),
+    ("files, guest", |subject| {
+        Box::pin(files(subject, FilePlane::Guest))
+    }),
     ("second host", |subject| Box::pin(second_host(subject))),
     ("reuse by drift", |subject| Box::pin(drift(subject))),
     ("dispose", |subject| Box::pin(dispose(subject))),
@@ -44,8 +52,12 @@ const CHECKS: [(&str, Check); 15] = [
 
 /// What is looked at apart from that sandbox.
 const APART: [(&str, Apart); 3] = [
-    ("storage on disk", |engine| Box::pin(storage(engine, Storage::Disk))),
-    ("storage in the root", |engine| Box::pin(storage(engine, Storage::Root))),
+    ("storage on disk", |engine| {
+        Box::pin(storage(engine, Storage::Disk))
+    }),
+    ("storage in the root", |engine| {
+        Box::pin(storage(engine, Storage::Root))
+    }),
     ("allowlist", |engine| Box::pin(allowlist(engine))),
 ];
 
@@ -199,7 +211,8 @@ async fn identity(subject: &Subject) -> Found {
 
 /// Capabilities, new privileges, system calls, as the kernel tells a process.
 async fn privileges(subject: &Subject) -> Found {
-    let line = "grep -E '^(CapBnd|CapEff|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t\\n' '  '";
+    let line =
+        "grep -E '^(CapBnd|CapEff|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t\\n' '  '";
     let found = said(&shell(&subject.sandbox, line).await?);
     let none = "0000000000000000";
     Ok(match found.as_str() {
@@ -246,7 +259,11 @@ print(f"memory {memory}, processes {pids}, CPU {'/'.join(cpu)}, files {soft}/{ha
 }
 
 async fn interfaces(subject: &Subject) -> Found {
-    let outcome = shell(&subject.sandbox, "tail -n +3 /proc/net/dev | cut -d: -f1 | xargs").await?;
+    let outcome = shell(
+        &subject.sandbox,
+        "tail -n +3 /proc/net/dev | cut -d: -f1 | xargs",
+    )
+    .await?;
     Ok(said(&outcome))
 }
 
@@ -256,7 +273,11 @@ async fn root(subject: &Subject) -> Found {
 }
 
 async fn work_directory(subject: &Subject) -> Found {
-    let outcome = shell(&subject.sandbox, "stat -c '%u:%g %a' .; echo x > there && rm there").await?;
+    let outcome = shell(
+        &subject.sandbox,
+        "stat -c '%u:%g %a' .; echo x > there && rm there",
+    )
+    .await?;
     Ok(said(&outcome))
 }
 
@@ -269,7 +290,10 @@ async fn work_limit(subject: &Subject) -> Found {
     Ok(if is_full && size > most / 2 && size <= most {
         "enforced".to_owned()
     } else {
-        format!("{size} bytes were written: {}", outcome.stderr_text().trim())
+        format!(
+            "{size} bytes were written: {}",
+            outcome.stderr_text().trim()
+        )
     })
 }
 
@@ -301,7 +325,8 @@ for pid in made:
 }
 
 async fn memory_limit(subject: &Subject) -> Found {
-    let program = "held = [bytes(16 << 20).replace(b'\\0', b'x') for _ in range(128)]; print('not enforced')";
+    let program =
+        "held = [bytes(16 << 20).replace(b'\\0', b'x') for _ in range(128)]; print('not enforced')";
     let outcome = python(&subject.sandbox, program).await?;
     Ok(if outcome.out_of_memory {
         "enforced".to_owned()
@@ -315,11 +340,16 @@ async fn files(subject: &Subject, plane: FilePlane) -> Found {
     let Bound { owner, .. } = &subject.bound;
     let config = DockerConfig::new(owner).file_plane(plane);
     let backend = DockerBackend::connect(&call(), config).await?;
-    let sandbox = backend.acquire(&call(), &subject.key, &subject.spec).await?;
+    let sandbox = backend
+        .acquire(&call(), &subject.key, &subject.spec)
+        .await?;
     let mut sent = batch("look/small", 20, 1000);
     sent.extend(batch("look/large", 1, (4 * MIB) as usize));
     let names = (0..20).map(|number| format!("look/small/{number}"));
-    let names: Vec<_> = names.chain(["look/large/0".to_owned()]).map(|name| path(&name)).collect();
+    let names: Vec<_> = names
+        .chain(["look/large/0".to_owned()])
+        .map(|name| path(&name))
+        .collect();
     sandbox.write_files(&call(), sent).await?;
     let back = sandbox.read_files(&call(), ReadRequest::of(names)).await?;
     let total: u64 = back.iter().map(|file| file.content.len()).sum();

@@ -136,7 +136,9 @@ mod tests {
     #[test]
     fn a_folder_too_deep_for_a_socket_is_refused() {
         let deep = format!("/{}", "d".repeat(100));
-        let why = Home::at(deep.into(), Make::New).expect_err("118 bytes").to_string();
+        let why = Home::at(deep.into(), Make::New)
+            .expect_err("118 bytes")
+            .to_string();
         assert!(why.contains("STOCKADE_CACHE"), "{why}");
     }
 

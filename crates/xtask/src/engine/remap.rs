@@ -65,6 +65,9 @@ mod tests {
         let once = with_line("root:x:0:", USER, "x:989:").expect("it is not there");
         assert_eq!(once, "root:x:0:\ndockremap:x:989:\n");
         assert_eq!(with_line(&once, USER, "x:989:"), None);
-        assert_eq!(with_line("", USER, "1:2").as_deref(), Some("dockremap:1:2\n"));
+        assert_eq!(
+            with_line("", USER, "1:2").as_deref(),
+            Some("dockremap:1:2\n")
+        );
     }
 }

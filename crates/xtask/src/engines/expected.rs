@@ -126,7 +126,12 @@ mod tests {
         let names: HashSet<_> = KNOWN.iter().map(|known| known.check).collect();
         assert_eq!(names.len(), KNOWN.len());
         for known in &KNOWN {
-            assert!(known.but.iter().all(|(_, found)| *found != known.everywhere));
+            assert!(
+                known
+                    .but
+                    .iter()
+                    .all(|(_, found)| *found != known.everywhere)
+            );
         }
     }
 }

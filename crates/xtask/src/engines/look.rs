@@ -70,7 +70,7 @@ impl Lookers {
             seat,
             version: engine.version.clone(),
             found: in_order(found),
-            unchecked: unchecked(seat, engine, image)?,
+            unchecked: unchecked(seat, engine)?,
         })
     }
 }
@@ -118,25 +118,16 @@ fn diagnosis(report: &[u8]) -> Result<Found> {
 }
 
 /// What this machine does not allow to be checked on an engine, in the engine's own words.
-fn unchecked(seat: Seat, engine: &Engine, image: &str) -> Result<Option<String>> {
+fn unchecked(seat: Seat, engine: &Engine) -> Result<Option<String>> {
     if seat != Seat::RootlessBare {
         return Ok(None);
     }
-    let limited = engine
+    let asked = engine
         .docker()
-        .args(["run", "--rm", "--network=none", "--memory=64m", image, "true"])
-        .deadline(PATIENCE);
-    let said = limited.finish()?;
-    let groups = engine
-        .docker()
-        .args(["info", "--format"])
-        .arg("control groups version {{.CgroupVersion}}, driver {{.CgroupDriver}}")
-        .read()?;
+        .args(["info", "--format", "{{json .Warnings}}"]);
     Ok(Some(format!(
-        "every sandbox, since an engine without privileges needs control groups version 2 and a \
-         user's systemd to enforce a limit, and has here: {}. `{limited}`: {}",
-        groups.trim(),
-        tail(&said.stderr),
+        "every sandbox, since no limit holds there; `{asked}`: {}",
+        asked.read()?.trim()
     )))
 }
 

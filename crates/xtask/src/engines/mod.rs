@@ -221,7 +221,9 @@ impl Seat {
         if self != Self::Rootless {
             return Ok(self);
         }
-        let driver = engine.docker().args(["info", "--format", "{{.CgroupDriver}}"]);
+        let driver = engine
+            .docker()
+            .args(["info", "--format", "{{.CgroupDriver}}"]);
         Ok(match driver.read()?.trim() {
             "none" => Self::RootlessBare,
             _ => self,

@@ -60,7 +60,10 @@ fn expected(seat: Seat, check: &str) -> Option<&'static str> {
 /// One row per check and one column per engine; what is not as it is known is marked.
 pub(super) fn table(outcomes: &[Outcome]) -> String {
     let seen: Vec<&Seen> = outcomes.iter().filter_map(Outcome::seen).collect();
-    let mut rows = vec![row("check", seen.iter().map(|seen| seen.seat.name().to_owned()))];
+    let mut rows = vec![row(
+        "check",
+        seen.iter().map(|seen| seen.seat.name().to_owned()),
+    )];
     rows.push(row("engine", seen.iter().map(|seen| seen.version.clone())));
     let mut checks: Vec<&str> = Vec::new();
     for found in seen.iter().flat_map(|seen| &seen.found) {
@@ -167,7 +170,9 @@ fn aligned(rows: &[Vec<String>]) -> String {
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths);
-        let padded: Vec<String> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
+        let padded: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
         padded.join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
