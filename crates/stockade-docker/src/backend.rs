@@ -129,6 +129,7 @@ fn declarations() -> Declarations {
             Feature::DiscardAfterAbort,
             Feature::StorageRoot,
             Feature::StorageDisk,
+            Feature::ImageBuild,
         ])
 }
 

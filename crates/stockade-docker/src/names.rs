@@ -17,7 +17,7 @@ pub(crate) mod label {
     pub(crate) const KEY: &str = "dev.stockade.key";
     /// The spec's kind.
     pub(crate) const KIND: &str = "dev.stockade.kind";
-    /// What it is: `guest`, `probe`, `work` or `runtime`.
+    /// What it is: `guest`, `probe`, `work`, `runtime` or `image`.
     pub(crate) const ROLE: &str = "dev.stockade.role";
     /// When it was made, in milliseconds since 1970 by the host's clock.
     pub(crate) const CREATED: &str = "dev.stockade.created";
@@ -35,6 +35,11 @@ pub(crate) mod label {
     /// Scope, thread and agent of the key, so that the calls of one agent can
     /// be found by a filter of the engine.
     pub(crate) const AGENT: &str = "dev.stockade.agent";
+    /// Digest of the directory that an image was built from, and of the
+    /// platform: names it without telling where it is.
+    pub(crate) const DIRECTORY: &str = "dev.stockade.directory";
+    /// Digest of what was in that directory.
+    pub(crate) const CONTEXT: &str = "dev.stockade.context";
     /// Before each label of the caller.
     pub(crate) const CALLERS: &str = "dev.stockade.label.";
 }
@@ -150,6 +155,34 @@ pub(crate) fn runtime_volume(runtime_digest: &str, os: &str, arch: &str, attempt
     } else {
         format!("{base}-{attempt}")
     }
+}
+
+/// Whether a volume of that name holds a guest runtime, of whatever build.
+pub(crate) fn is_runtime_volume(name: &str) -> bool {
+    name.starts_with(RUNTIME)
+}
+
+/// What the label of a built image's role says.
+pub(crate) const IMAGE_ROLE: &str = "image";
+
+/// The name of an image that was built from a directory, by what its labels
+/// say of that.
+pub(crate) fn built_image(owner: &str, directory: &str, context: &str) -> String {
+    let digest = digest([owner, directory, context]);
+    format!("stockade-build:{}", &digest[..DIGITS])
+}
+
+/// Whether an image with these names and labels is one that an owner had
+/// built. What is made of its containers (`docker commit`) has its labels, and
+/// not its name.
+pub(crate) fn is_built(owner: &str, tags: &[String], labels: &BTreeMap<String, String>) -> bool {
+    let label = |key: &str| labels.get(key).map(String::as_str);
+    let (Some(directory), Some(context)) = (label(label::DIRECTORY), label(label::CONTEXT)) else {
+        return false;
+    };
+    label(label::OWNER) == Some(owner)
+        && label(label::ROLE) == Some(IMAGE_ROLE)
+        && tags.contains(&built_image(owner, directory, context))
 }
 
 /// The key as a label value: JSON, so that it can be read back losslessly.

@@ -57,7 +57,19 @@ impl Engine {
             let platform = docker_driver::Platform::new(platform.to_string()).map_err(unfit)?;
             pull = pull.platform(platform);
         }
-        match self.query(call, pull).await {
+        // Builds may be given more time than pulls, and the driver has one bound
+        // for both.
+        let limit = self.config().pull_timeout;
+        match self.query(&call.child(limit), pull).await {
+            Asked::Interrupted(_) if call.interruption().is_none() => {
+                Err(Error::new(ErrorKind::Unavailable, Operation::Acquire)
+                    .message(format!(
+                        "the pull of {reference} took longer than {} s; give it more with `DockerConfig::pull_timeout`, or pull it ahead",
+                        limit.as_secs()
+                    ))
+                    .phase(Phase::Pull)
+                    .build())
+            }
             Asked::Failed(error) if is_refusal(error.kind()) => {
                 let reference = reference.to_owned();
                 let detail = said(&error);
@@ -245,7 +257,7 @@ fn is_refusal(kind: CallErrorKind) -> bool {
 }
 
 /// What the registry said, as the driver understands it.
-fn said(error: &docker_driver::CallError) -> String {
+pub(super) fn said(error: &docker_driver::CallError) -> String {
     let why = match error.kind() {
         CallErrorKind::RegistryDenied => {
             "the registry demands other credentials; log in with `docker login`"

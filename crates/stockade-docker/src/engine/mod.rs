@@ -1,11 +1,14 @@
 //! The engine as this backend uses it: the driver's verbs under a call's
 //! deadline, and the driver's errors in the contract's words.
 
+mod build;
 mod containers;
 mod disk;
+mod history;
 mod holds;
 mod images;
 mod inquiry;
+mod inventory;
 mod lift;
 
 use std::collections::BTreeMap;
@@ -29,10 +32,12 @@ use crate::config::DockerConfig;
 use crate::hold::LockFolder;
 use crate::names;
 
+pub(crate) use build::Recipe;
 pub(crate) use containers::{CreateFailed, Created, Described, Found};
 pub(crate) use holds::Paused;
 pub(crate) use images::Probe;
 pub(crate) use inquiry::Inquired;
+pub(crate) use inventory::{Inventory, Owned, by_id, by_name};
 pub(crate) use lift::{call as lift_call, disposal_code, lost};
 
 /// How long removing what is of no use may take when its own call is over.
@@ -246,7 +251,7 @@ fn bind_config(config: &DockerConfig) -> BindConfig {
     bind.docker_path.clone_from(&config.docker_path);
     bind.in_flight = config.in_flight;
     bind.timeouts.short = config.command_timeout;
-    bind.timeouts.long = config.pull_timeout;
+    bind.timeouts.long = config.pull_timeout.max(config.build_timeout);
     bind
 }
 

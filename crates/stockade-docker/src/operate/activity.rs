@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
-use stockade::{Call, InstanceId, Result};
+use stockade::{Call, ErrorKind, InstanceId, Operation, Result};
+use stockade_wire::inquiry;
 
 use crate::backend::DockerBackend;
+use crate::engine::{Engine, Inquired, by_id};
+
+/// How long PID 1 may take to answer: a `docker exec` takes 60 ms, on a loaded
+/// engine some seconds.
+const ANSWER: Duration = Duration::from_secs(15);
 
 /// What came of asking a sandbox what it is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +134,103 @@ impl DockerBackend {
     ///
     /// Cancel safe: nothing is changed.
     pub async fn activity(&self, call: &Call, id: &InstanceId) -> Result<Option<Activity>> {
-        let _ = (call, id);
-        Err(super::unready())
+        if by_id(id.as_str()).is_none() {
+            return Ok(None);
+        }
+        let asked = ask(self.engine(), call, id.as_str(), false).await?;
+        Ok(match asked {
+            Inquired::Answered(activity) => Some(Activity::Answered(Box::new(activity.into()))),
+            Inquired::Paused => Some(Activity::Paused),
+            Inquired::Silent(why) => Some(Activity::Silent { why }),
+            Inquired::Gone => None,
+        })
+    }
+}
+
+/// Asks a sandbox what it is doing, with its journal if wanted. A guest that
+/// keeps us waiting is silent.
+pub(super) async fn ask(
+    engine: &Engine,
+    call: &Call,
+    id: &str,
+    journal: bool,
+) -> Result<Inquired<inquiry::Activity>> {
+    let mut words = vec!["status".to_owned()];
+    words.extend(journal.then(|| "--journal".to_owned()));
+    let asking = call.child(ANSWER);
+    match engine
+        .inquire(&asking, Operation::Inspect, id, &words)
+        .await
+    {
+        Err(error) if error.kind() == ErrorKind::TimedOut && call.interruption().is_none() => {
+            let seconds = ANSWER.as_secs();
+            Ok(Inquired::Silent(format!(
+                "it did not answer in {seconds} s"
+            )))
+        }
+        asked => asked,
+    }
+}
+
+impl From<inquiry::Activity> for Doing {
+    fn from(said: inquiry::Activity) -> Self {
+        let millis = Duration::from_millis;
+        Self {
+            version: said.version,
+            age: millis(said.age_ms),
+            max_age: millis(said.maximum_age_ms),
+            idle: millis(said.idle_ms),
+            unheard: millis(said.unheard_ms),
+            idle_limit: millis(said.idle_limit_ms),
+            channels: said.channels,
+            commands: said.runs.into_iter().map(CommandActivity::from).collect(),
+            waiting: said.waiting,
+            processes: said.processes,
+            leftovers: said.leftovers,
+            memory: said.memory.current,
+            memory_peak: said.memory.peak,
+            memory_limit: said.memory.limit,
+            tasks: said.tasks.current,
+            tasks_limit: said.tasks.limit,
+            out_of_memory_kills: said.oom_kills,
+            work_dir: said.work.map(DiskUse::from),
+            tmp: said.tmp.map(DiskUse::from),
+            kills: said.kill_generation,
+        }
+    }
+}
+
+impl From<inquiry::RunActivity> for CommandActivity {
+    fn from(run: inquiry::RunActivity) -> Self {
+        Self {
+            number: run.id,
+            program: run.program,
+            background: run.background,
+            ended: run.ended,
+            running_for: Duration::from_millis(run.running_ms),
+            pid: (run.pid != 0).then_some(run.pid),
+            cpu: Duration::from_millis(run.cpu_ms),
+            memory: run.memory,
+            processes: run.processes,
+        }
+    }
+}
+
+impl From<inquiry::FileSystemUse> for DiskUse {
+    fn from(file_system: inquiry::FileSystemUse) -> Self {
+        let inquiry::FileSystemUse {
+            shared,
+            used,
+            size,
+            inodes_used,
+            inodes,
+        } = file_system;
+        Self {
+            shared,
+            used,
+            size,
+            inodes_used,
+            inodes,
+        }
     }
 }
