@@ -26,7 +26,7 @@ fn plain() -> Arc<SandboxSpec> {
 
 /// The same sandbox with another variable.
 fn changed() -> Arc<SandboxSpec> {
-    let changed = builder().env("CHANGED", "1").build();
+    let changed = builder().env([("CHANGED", "1")]).build();
     changed.expect("the spec is valid")
 }
 
@@ -159,10 +159,10 @@ async fn what_others_pruned_from_the_engine_is_brought_back_by_the_next_acquire(
     let host = Host::with(|config| config.runtime(RuntimeSource::File(runtime))).await;
     let spec = spec(PYTHON).build().unwrap();
     let first = SandboxKey::new("tests", unique("thread"), "agent").with_call("1");
-    drop(acquire(&host.backend, &first, &spec).await.unwrap());
+    let sandbox = acquire(&host.backend, &first, &spec).await.unwrap();
+    let volume = runtime_volume(sandbox.id().as_str());
     let removed = host.backend.dispose(&call(), &first, Which::All).await;
     assert!(removed.unwrap().is_clean());
-    let volume = runtime_volume(&host.owner);
     docker_ok(["volume", "rm", &volume]);
 
     let second = first.clone().with_call("2");
@@ -185,11 +185,9 @@ fn own_runtime(folder: &Path) -> PathBuf {
     path
 }
 
-fn runtime_volume(owner: &str) -> String {
-    let filter = format!("label=dev.stockade.owner={owner}");
-    let volumes = docker_ok(["volume", "ls", "-q", "--filter", &filter]);
-    assert_eq!(volumes.lines().count(), 1, "{volumes}");
-    volumes
+fn runtime_volume(container: &str) -> String {
+    let format = r#"{{range .Mounts}}{{if eq .Destination "/.stockade"}}{{.Name}}{{end}}{{end}}"#;
+    docker_ok(["inspect", "--format", format, container])
 }
 
 #[tokio::test]
@@ -218,9 +216,10 @@ async fn a_stranger_whose_image_has_our_labels_is_nobody_we_touch() {
         let removed = host.backend.dispose(&call(), &key, which).await.unwrap();
         assert_eq!((removed.count, removed.is_clean()), (0, true));
     }
+    let scope = call();
     let scope = host
         .backend
-        .dispose_scope(&call(), &key.scope, &key.thread_id);
+        .dispose_scope(&scope, &key.scope, &key.thread_id);
     assert_eq!(scope.await.unwrap().count, 0);
     docker_ok(["rm", &stranger]);
     docker_ok(["rmi", &image]);

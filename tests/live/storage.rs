@@ -281,7 +281,7 @@ async fn a_volume_that_outlived_its_container_goes_with_dispose_and_with_reap() 
         if by_reap {
             let reaped = host
                 .backend
-                .reap(&call(), &ReapFilter::default())
+                .reap(&call(), &ReapFilter::everything())
                 .await
                 .unwrap();
             assert_eq!(
@@ -323,7 +323,7 @@ async fn reap_and_the_disposal_of_a_conversation_take_stopped_sandboxes_with_the
         let (count, clean) = if by_reap {
             let reaped = host
                 .backend
-                .reap(&call(), &ReapFilter::default())
+                .reap(&call(), &ReapFilter::everything())
                 .await
                 .unwrap();
             (reaped.sandboxes, reaped.failures.is_empty())

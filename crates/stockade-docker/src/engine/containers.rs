@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use docker_driver::{
     CallError, CallErrorKind, ContainerFacts, ContainerId, ContainerName, ExecStream,
     InspectContainer, InspectContainers, InspectVolume, KillContainer, Label, ListContainers,
-    ListVolumes, RemoveContainer, RemoveVolume, RunDetached, RunOptions, Signal, StartContainer,
-    StreamControl, StreamInput, StreamOutput, VolumeName,
+    ListVolumes, Removal, RemoveContainer, RemoveVolume, RunDetached, RunOptions, Signal,
+    StartContainer, StreamControl, StreamInput, StreamOutput, VolumeName,
 };
 use futures_util::future::join_all;
 use stockade::{Call, Error, Operation, Phase, Result};
@@ -246,14 +246,15 @@ impl Engine {
         Ok(described?.into_iter().flatten().collect())
     }
 
-    /// Removes a volume, unless a container uses it: `false` then.
+    /// Removes a volume, unless a container uses it; whether it went now.
     pub(crate) async fn remove_volume(&self, call: &Call, name: &str) -> Result<bool> {
         let name = VolumeName::new(name).map_err(unfit)?;
         match self.mutate(call, RemoveVolume::new(name)).await {
             Asked::Failed(error) if error.kind() == CallErrorKind::VolumeInUse => Ok(false),
-            removed => removed
-                .or_error(Operation::Reap, Phase::Dispose)
-                .map(|_| true),
+            removed => {
+                let removed = removed.or_error(Operation::Reap, Phase::Dispose)?;
+                Ok(removed == Removal::Removed)
+            }
         }
     }
 
