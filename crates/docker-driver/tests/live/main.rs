@@ -6,7 +6,9 @@
 )]
 
 mod bindings;
+mod building;
 mod containers;
+mod engine;
 mod holders;
 mod holds;
 mod images;

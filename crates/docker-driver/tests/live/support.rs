@@ -29,8 +29,13 @@ impl Bench {
 
     /// A container of the Python image that this test owns.
     pub(crate) fn options(&self) -> RunOptions {
+        self.options_of(python())
+    }
+
+    /// The same of another image.
+    pub(crate) fn options_of(&self, image: ImageRef) -> RunOptions {
         let mark = CreationMark::new(Label::new("docker-driver.mark", unique()).unwrap());
-        RunOptions::new(self.name(), mark, python()).labels([self.label.clone()])
+        RunOptions::new(self.name(), mark, image).labels([self.label.clone()])
     }
 
     pub(crate) fn name(&self) -> ContainerName {
