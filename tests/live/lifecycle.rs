@@ -255,6 +255,28 @@ async fn a_reaper_takes_what_is_idle_and_never_what_is_in_use() {
 }
 
 #[tokio::test]
+async fn a_disposal_reaches_what_another_process_made_and_nothing_beside_it() {
+    let host = Host::new().await;
+    let (other, conversation, neighbour) = (beside(&host).await, key(), key());
+    let first = acquire(&host.backend, &conversation, &plain())
+        .await
+        .unwrap();
+    let second = acquire(&host.backend, &neighbour, &plain()).await.unwrap();
+    let instance = Which::Instance(first.id().clone());
+    let removed = other.dispose(&call(), &neighbour, instance.clone()).await;
+    assert_eq!(removed.unwrap().count, 0, "it is of another key");
+    let removed = other.dispose(&call(), &conversation, instance).await;
+    assert_eq!(removed.unwrap().count, 1);
+    assert_eq!(sh(&second, "echo on").await, "on\n");
+    let conversation = (neighbour.scope.as_str(), neighbour.thread_id.as_str());
+    let removed = other
+        .dispose_scope(&call(), conversation.0, conversation.1)
+        .await;
+    assert_eq!(removed.unwrap().count, 1);
+    host.finish().await;
+}
+
+#[tokio::test]
 async fn a_conversations_calls_go_with_it_only_when_asked_for() {
     let host = Host::new().await;
     let (conversation, per_call) = (key(), spec(PYTHON).build().unwrap());
