@@ -3,6 +3,7 @@
 
 use stockade_wire::files::{Answer, Batch, Item};
 use stockade_wire::frame::{EndReason, Grant};
+use stockade_wire::inquiry::{Activity, Inquiry, Retired};
 use stockade_wire::limits::FRAME_PAYLOAD;
 use stockade_wire::message::{
     self, Exit, Facts, Goodbye, Hello, KilledAll, Start, Started, Welcome,
@@ -56,6 +57,16 @@ fn parse(frame: &Frame) {
         Kind::Exit => drop(message::from_payload::<Exit>(kind, payload)),
         Kind::Credit => drop(Grant::from_payload(payload)),
         Kind::End => drop(EndReason::from_payload(payload)),
+        Kind::Inquiry => {
+            if let Ok(inquiry) = message::from_payload::<Inquiry>(kind, payload) {
+                let again = message::to_payload(kind, &inquiry).expect("what came in a frame fits");
+                assert_eq!(message::from_payload(kind, &again), Ok(inquiry));
+            }
+        }
+        Kind::Answer | Kind::AnswerMore => {
+            drop(message::from_payload::<Retired>(kind, payload));
+            drop(message::from_payload::<Activity>(kind, payload));
+        }
         Kind::FileRequest => {
             drop(message::from_payload::<Batch>(kind, payload));
             if let Ok(item) = message::from_payload::<Item>(kind, payload) {

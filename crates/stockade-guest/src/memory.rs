@@ -26,7 +26,7 @@ mod region {
 
     /// Size of the region in bytes.
     ///
-    /// Twice of what the server holds at most (see [`crate::server`]), so that
+    /// Nearly twice of what the server holds at most (see [`crate::server`]), so that
     /// fragments never decide, and enough for a supervisor to read the largest
     /// request.
     const SIZE: usize = 64 * 1024 * 1024;

@@ -118,8 +118,8 @@ pub struct Activity {
     pub runs: Vec<RunActivity>,
     /// Commands that wait for a turn.
     pub waiting: u32,
-    /// Living processes, PID 1, supervisors and relays included. At most 4096
-    /// are looked at, for this and for every figure of a command.
+    /// Living processes; PID 1, supervisors, relays and whoever asks included.
+    /// At most 4096 are looked at, for this and for every figure of a command.
     pub processes: u32,
     /// Those of them that outlived the program that they came from: in the
     /// background, or because they could not be killed in time.
@@ -385,6 +385,45 @@ mod tests {
             let json = serde_json::to_string(&entry).unwrap();
             assert_eq!(serde_json::from_str::<Entry>(&json).unwrap(), entry);
         }
+    }
+
+    #[test]
+    fn the_longest_answer_is_within_its_bound() {
+        let program = "\"".repeat(PROGRAM);
+        let long = i64::MAX as u64;
+        let happening = Happening::Ended {
+            run: long,
+            program: program.clone(),
+            status: Some(Status::NotStarted(crate::message::NotStarted {
+                why: crate::message::NotStartedWhy::WorkingDirectory,
+                errno: i32::MIN,
+            })),
+            wall_ms: long,
+            cpu_ms: long,
+            peak_memory: long,
+            out_of_memory: false,
+            left_running: u32::MAX,
+        };
+        let entry = Entry {
+            at_ms: long,
+            what: happening,
+        };
+        let run = RunActivity {
+            id: long,
+            program,
+            background: false,
+            ended: false,
+            running_ms: long,
+            pid: u32::MAX,
+            cpu_ms: long,
+            memory: long,
+            processes: u32::MAX,
+        };
+        let length = |json: serde_json::Result<Vec<u8>>| json.unwrap().len();
+        let entry = length(serde_json::to_vec(&entry));
+        let run = length(serde_json::to_vec(&run));
+        assert!(entry <= 500 && run <= 400, "{entry}, {run}");
+        const { assert!(2 * (JOURNAL * 500 + crate::limits::RUNNING * 400) <= ANSWER) };
     }
 
     #[test]

@@ -109,3 +109,39 @@ impl Run {
         !self.concluded && (self.owner.is_some() || !ending)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+    use crate::server::ConnectionId;
+    use crate::server::run::{Ending, Live, Owner, State};
+
+    #[test]
+    fn a_command_is_of_use_until_it_is_settled_or_ended_for_nobody() {
+        let now = clock::now();
+        let owner = Owner {
+            connection: ConnectionId(1),
+            number: 1,
+        };
+        let request = br#"{"program":"files","stdin":true,"tty":null,"timeout_ms":null,"output_limit":null,"background":false}"#;
+        let settings = serde_json::from_slice(request).unwrap();
+        let mut run = Run::new(owner, settings, Vec::new(), now);
+        assert!(run.is_of_use(), "it waits");
+        run.state = State::Live(Live::new(now));
+        assert!(run.is_of_use(), "it is alive");
+        run.owner = None;
+        assert!(run.is_of_use(), "it is alive in the background");
+        let ending = Ending {
+            since: now,
+            why: None,
+            taken_over: false,
+        };
+        run.live_mut().unwrap().ending = Some(ending);
+        assert!(!run.is_of_use(), "nobody is told of its end");
+        run.owner = Some(owner);
+        assert!(run.is_of_use(), "somebody is told of its end");
+        run.concluded = true;
+        assert!(!run.is_of_use(), "its end was told");
+    }
+}

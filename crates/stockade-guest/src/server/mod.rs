@@ -12,9 +12,9 @@
 //!   against the sandbox's own memory: per connection 320 KiB on the way out
 //!   and 256 KiB on the way in, for at most 16 connections; 256 KiB of
 //!   standard input for each of at most 64 running commands; 8 MiB of requests
-//!   and standard input for all waiting commands together; 1 MiB for at most
-//!   4 who ask. That is 37 MiB at the very most, and under 1 MiB while nobody
-//!   is slow.
+//!   and standard input for all waiting commands together; 512 KiB for each of
+//!   at most 4 who ask. That is 35 MiB at the very most, and under 1 MiB while
+//!   nobody is slow.
 //!
 //! A failed system call never ends this process: what it was for is refused,
 //! or tried again after a pause.

@@ -29,7 +29,8 @@ fn one_that_nobody_uses_says_what_it_is_and_that_it_is_idle() {
     assert_eq!(first.processes, 2);
     let work = first.work.expect("a work directory");
     assert!(!work.shared && work.size > 0 && work.inodes > 0);
-    std::fs::write(sandbox.work().join("full"), vec![1; 1 << 20]).unwrap();
+    let file = sandbox.outside(&sandbox.work().join("full"));
+    std::fs::write(file, vec![1; 1 << 20]).unwrap();
     let second = sandbox.status(&["--journal"]);
     let grown = second.work.expect("a work directory");
     assert_eq!(grown.used - work.used, 1 << 20);

@@ -14,7 +14,7 @@ const YES: Retired = Retired {
 };
 
 /// How often a host and a retirement are let loose on each other.
-const ROUNDS: u32 = 200;
+const ROUNDS: u32 = 300;
 
 #[test]
 fn one_that_nobody_uses_ends_and_says_so_first() {
@@ -85,8 +85,13 @@ fn commands_keep_it_whether_they_run_or_wait() {
     // Not even when it would not have been used for no time at all.
     assert_eq!(busy(&sandbox, &["--idle-for-ms", "0"]), of(0, 3));
     for run in activity.runs {
-        let mut killer = sandbox.attach();
-        killer.run(&argv(&["kill", &run.pid.to_string()]));
+        let mut kill = sandbox.enter();
+        assert!(
+            kill.args(["kill", &run.pid.to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
     // The one that waited runs now, alone.
     wait_until(|| busy(&sandbox, &[]) == of(0, 1));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 use stockade_wire::credit::{ReceiveCredit, SendCredit};
 use stockade_wire::frame::{Grant, StreamName};
@@ -14,7 +15,10 @@ use stockade_wire::message::{
 };
 use stockade_wire::{Decoder, Frame, Kind, Text, encode};
 
-use super::PATIENCE;
+use super::{PATIENCE, now};
+
+/// How long a relay may take to end by itself.
+const PARTING: Duration = Duration::from_millis(500);
 
 /// One attached host.
 pub(crate) struct Client {
@@ -371,6 +375,13 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         self.hang_up();
+        // A relay that ends by itself is reaped by its parent at once. One
+        // that is orphaned by a kill waits for the machine's init, and the
+        // whole sandbox waits with it.
+        let start = now();
+        while start.elapsed() < PARTING && matches!(self.relay.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let _ = self.relay.kill();
         let _ = self.relay.wait();
     }
