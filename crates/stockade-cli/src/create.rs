@@ -5,7 +5,8 @@ use stockade::{Backend as _, Refusal, Which};
 use stockade_docker::DockerBackend;
 
 use crate::failure::Failure;
-use crate::named::{self, Name, Note, Notes};
+use crate::named::{self, Name};
+use crate::notes::{Note, Notes};
 use crate::session::{Session, remove};
 use crate::spec::{self, Recipe};
 use crate::{args, exit, report, say};

@@ -50,6 +50,18 @@ Exit codes:
 A line on standard error that starts with `stockade:` and --json tell a
 program's own code from one of these.";
 
+/// For `--help` of commands that run no program.
+pub(crate) const OPERATOR_HELP: &str = "\
+Exit codes:
+  0       done; what was not there to be removed counts as done
+  64      the arguments were not understood
+  121     done in part: the rest is named
+  122     nothing was done: it is refused, or not there
+  125     stockade or the engine failed, something could not be removed, or
+          --deadline passed
+  130     interrupted by Ctrl-C, or by a signal to terminate
+  141     nobody reads standard output any more";
+
 /// The code for the way a program ended.
 pub(crate) fn of_status(status: &ExecStatus) -> u8 {
     match status {
@@ -87,6 +99,15 @@ pub(crate) const fn of_copy(whole: bool, some: bool) -> u8 {
         (true, _) => 0,
         (false, true) => INCOMPLETE,
         (false, false) => REFUSED,
+    }
+}
+
+/// The code for what was written to standard output, if nothing else counts.
+pub(crate) fn of_writing(said: &std::io::Result<()>) -> u8 {
+    match said {
+        Ok(()) => 0,
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => BROKEN_PIPE,
+        Err(_) => FAILED,
     }
 }
 

@@ -2,28 +2,40 @@
 
 mod advice;
 mod args;
+mod choose;
+mod completions;
 mod conformance;
 mod cp;
 mod create;
+mod death;
+mod df;
 mod doctor;
 mod exec;
 mod exit;
 mod failure;
 mod host;
+mod human;
 mod interrupt;
+mod logs;
 mod ls;
 mod meter;
 mod named;
+mod notes;
 mod program;
 mod progress;
+mod prune;
+mod ps;
+mod reap;
 mod report;
 mod request;
 mod rm;
 mod run;
 mod say;
 mod session;
+mod setup;
 mod spec;
 mod streams;
+mod table;
 mod terminal;
 mod transfer;
 mod unmet;
@@ -65,6 +77,13 @@ fn main() -> ExitCode {
             args::Command::Cp(args) => cp::cp(args).await,
             args::Command::Ls(args) => ls::ls(args).await,
             args::Command::Rm(args) => rm::rm(args).await,
+            args::Command::Ps(args) => ps::ps(args).await,
+            args::Command::Logs(args) => logs::logs(args).await,
+            args::Command::Reap(args) => reap::reap(args).await,
+            args::Command::Df(args) => df::df(args).await,
+            args::Command::Prune(args) => prune::prune(args).await,
+            args::Command::Setup(args) => setup::setup(args).await,
+            args::Command::Completions(args) => completions::completions(args),
             args::Command::Doctor(args) => doctor::doctor(args).await,
             args::Command::Conformance(args) => conformance::conformance(args).await,
         }

@@ -1,32 +1,25 @@
-//! Sandboxes that stay: a name, its key, and a note of what it was made with.
-//!
-//! The engine decides whether a sandbox exists; the note only holds what an
-//! acquire needs to find exactly that one again. Nothing in it is secret.
+//! Sandboxes that stay: a name, its key, and how the one that was created is
+//! found again.
 
-use std::fs::{self, DirBuilder};
-use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sha2::{Digest as _, Sha256};
 use stockade::spec::PullPolicy;
 use stockade::{
-    Backend, Call, Capability, IsolationScope, Refusal, Sandbox, SandboxKey, SandboxSpec, Which,
+    Backend, Call, Capability, InstanceId, IsolationScope, Refusal, Sandbox, SandboxKey,
+    SandboxSpec, Which,
 };
 use stockade_docker::DockerBackend;
-use stockade_docker::operate::{SandboxFilter, SandboxInfo};
+use stockade_docker::operate::{HistoryOf, SandboxFilter, SandboxInfo, SandboxState};
 
 use crate::args::Engine;
+use crate::death;
 use crate::failure::Failure;
+use crate::notes::{Note, Notes};
 use crate::session::{Session, remove};
 use crate::spec::Recipe;
 
 /// The kind of sandboxes that stay.
-const KIND: &str = "named";
-
-/// Rises when a field changes meaning or goes away.
-const VERSION: u32 = 1;
+pub(crate) const KIND: &str = "named";
 
 /// The name of a sandbox: 1 to 63 letters, digits, `.`, `_` and `-`, the first
 /// a letter or a digit.
@@ -40,21 +33,6 @@ pub(crate) struct Target {
     /// As it was written; empty for `NAME:`.
     pub(crate) path: Option<Vec<u8>>,
 }
-
-/// What is noted of one.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Note {
-    version: u32,
-    name: String,
-    owner: String,
-    endpoint: String,
-    pub(crate) id: String,
-    pub(crate) recipe: Recipe,
-}
-
-/// Where the notes of this user are.
-#[derive(Debug)]
-pub(crate) struct Notes(PathBuf);
 
 impl Name {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -74,6 +52,12 @@ impl Name {
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The name of the sandbox that this program made with this key.
+    pub(crate) fn of_key(key: &SandboxKey, kind: &str) -> Option<Self> {
+        let name = Self::parse(&key.thread_id).ok()?;
+        (name.key() == *key && kind == KIND).then_some(name)
     }
 
     /// The key of its sandbox.
@@ -131,12 +115,40 @@ pub(crate) async fn find(
             name.0
         )));
     };
+    let there = listed(&session.call, &backend, name).await?;
+    let (same, others): (Vec<_>, Vec<_>) = there
+        .into_iter()
+        .partition(|info| info.id.as_str() == note.id);
+    if !same.iter().any(|info| info.state != SandboxState::Lost) {
+        let failure = ended(&session.call, &backend, name, &note).await;
+        return Err(match others.len() {
+            0 => failure,
+            _ => failure.note(ANOTHER),
+        });
+    }
     let sandbox = reach(&session.call, &backend, name, &note).await?;
     Ok((backend, sandbox))
 }
 
-/// Acquires what a note describes, and nothing else: a sandbox that has ended
-/// is said to have ended, and not silently made anew.
+/// Said where the note is of one and the engine has another.
+const ANOTHER: &str = "another sandbox has been made under this name since";
+
+/// That it is gone, and why, as far as the engine remembers.
+async fn ended(call: &Call, backend: &DockerBackend, name: &Name, note: &Note) -> Failure {
+    let history = match InstanceId::new(note.id.as_str()) {
+        Ok(id) => backend.history(call, &HistoryOf::instance(id)).await,
+        Err(error) => return Failure::Host(format!("the note of `{}`: {error}", name.0)),
+    };
+    // What cannot be remembered does not hide that it is gone.
+    let why = death::sentence(&history.unwrap_or_default());
+    Failure::refused(format!(
+        "the sandbox `{0}` has ended, and what was in it is gone: {why}; make another with `stockade create {0}`",
+        name.0
+    ))
+}
+
+/// Acquires what a note describes, and nothing else: a sandbox that ends just
+/// now is said to have ended, and not silently made anew.
 async fn reach(
     call: &Call,
     backend: &DockerBackend,
@@ -146,12 +158,6 @@ async fn reach(
     let spec = spec(&note.recipe, PullPolicy::Never).map_err(|faults| {
         Failure::Refused(faults).note("the note of the sandbox is not of this version of stockade")
     })?;
-    let ended = || {
-        Failure::refused(format!(
-            "the sandbox `{}` has ended (idle, at its maximum age, removed, or with its engine), and what was in it is gone; make another with `stockade create {}`",
-            name.0, name.0
-        ))
-    };
     let sandbox = match backend.acquire(call, &name.key(), &spec).await {
         Ok(sandbox) => sandbox,
         Err(error) if matches!(error.refusal(), Some(Refusal::ImageNotFound { .. })) => {
@@ -164,145 +170,17 @@ async fn reach(
         let which = Which::Instance(sandbox.id().clone());
         drop(sandbox);
         remove(backend, &name.key(), which).await;
-        return Err(ended());
+        return Err(ended(call, backend, name, note).await);
     }
     if sandbox.id().as_str() != note.id {
-        return Err(ended().note("another sandbox has been made under this name since"));
+        return Err(ended(call, backend, name, note).await.note(ANOTHER));
     }
     Ok(sandbox)
-}
-
-impl Note {
-    pub(crate) fn new(
-        engine: &Engine,
-        endpoint: &str,
-        name: &Name,
-        id: &str,
-        recipe: Recipe,
-    ) -> Self {
-        Self {
-            version: VERSION,
-            name: name.0.clone(),
-            owner: engine.owner.clone(),
-            endpoint: endpoint.to_owned(),
-            id: id.to_owned(),
-            recipe,
-        }
-    }
-}
-
-impl Notes {
-    /// Those of this user, by the XDG rules.
-    pub(crate) fn of_user() -> Result<Self, Failure> {
-        let absolute = |name: &str| {
-            std::env::var_os(name)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-        };
-        let state =
-            absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
-        let state = state.ok_or_else(|| {
-            Failure::Host(
-                "there is no folder for notes of sandboxes; set HOME or XDG_STATE_HOME".to_owned(),
-            )
-        })?;
-        Ok(Self(state.join("stockade/sandboxes")))
-    }
-
-    /// The note of a name, if there is one.
-    fn read(&self, owner: &str, endpoint: &str, name: &Name) -> Result<Option<Note>, Failure> {
-        let path = self.path(owner, endpoint, name);
-        let text = match fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(unusable(&path, error)),
-        };
-        let note: Note = serde_json::from_slice(&text).map_err(|error| unusable(&path, error))?;
-        let same = note.version == VERSION
-            && note.owner == owner
-            && note.endpoint == endpoint
-            && note.name == name.0;
-        if same {
-            Ok(Some(note))
-        } else {
-            Err(unusable(
-                &path,
-                "it is of another version or of another sandbox",
-            ))
-        }
-    }
-
-    /// Notes a sandbox, in the place of one that ended under its name. Whole
-    /// or not at all, and for this user only.
-    pub(crate) fn write(&self, note: &Note) -> Result<(), Failure> {
-        let path = self.path(&note.owner, &note.endpoint, &Name(note.name.clone()));
-        let written = DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.0)
-            .and_then(|()| {
-                // Made with mode 0600.
-                let mut file = tempfile::NamedTempFile::new_in(&self.0)?;
-                serde_json::to_writer_pretty(&mut file, note)?;
-                file.write_all(b"\n")?;
-                file.as_file().sync_all()?;
-                file.persist(&path)?;
-                Ok(())
-            });
-        written.map_err(|error| unusable(&path, error))
-    }
-
-    /// Forgets one; whether there was a note.
-    pub(crate) fn forget(&self, owner: &str, endpoint: &str, name: &Name) -> Result<bool, Failure> {
-        let path = self.path(owner, endpoint, name);
-        match fs::remove_file(&path) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(unusable(&path, error)),
-        }
-    }
-
-    /// The name is there for people; the digest tells owners and engines apart.
-    fn path(&self, owner: &str, endpoint: &str, name: &Name) -> PathBuf {
-        let mut hash = Sha256::new();
-        for part in [owner, endpoint, &name.0] {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part.as_bytes());
-        }
-        let digest: String = hash
-            .finalize()
-            .iter()
-            .take(6)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        self.0.join(format!("{}-{digest}.json", name.0))
-    }
-}
-
-fn unusable(path: &Path, why: impl std::fmt::Display) -> Failure {
-    Failure::Host(format!("the note {} cannot be used: {why}", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    fn note(name: &str, owner: &str) -> Note {
-        let recipe = serde_json::json!({
-            "image": "i", "digest": null, "platform": null, "hardening": "strict", "storage": "tmpfs", "work_dir": "/work",
-            "memory": 1 << 30, "milli_cpus": 1000, "pids": 256, "work_bytes": 1 << 28,
-            "work_inodes": 65_536, "tmp_bytes": 1 << 26, "idle_limit_ms": 1000, "max_age_ms": 1000,
-        });
-        Note {
-            version: VERSION,
-            name: name.to_owned(),
-            owner: owner.to_owned(),
-            endpoint: "unix:///e".to_owned(),
-            id: "1".to_owned(),
-            recipe: serde_json::from_value(recipe).unwrap(),
-        }
-    }
 
     #[test]
     fn a_name_is_short_and_plain_so_that_a_colon_ends_it() {
@@ -322,39 +200,5 @@ mod tests {
         ] {
             assert!(Name::parse(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_note_is_read_back_by_the_same_owner_engine_and_name_only() {
-        let folder = tempfile::tempdir().unwrap();
-        let notes = Notes(folder.path().join("deep/below"));
-        let name = Name::parse("one").unwrap();
-        notes.write(&note("one", "me")).unwrap();
-        assert_eq!(
-            notes.read("me", "unix:///e", &name).unwrap(),
-            Some(note("one", "me"))
-        );
-        assert_eq!(notes.read("you", "unix:///e", &name).unwrap(), None);
-        assert_eq!(notes.read("me", "unix:///f", &name).unwrap(), None);
-        assert!(notes.forget("me", "unix:///e", &name).unwrap());
-        assert!(!notes.forget("me", "unix:///e", &name).unwrap());
-    }
-
-    #[test]
-    fn notes_are_for_their_user_only_and_a_damaged_one_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let notes = Notes(folder.path().join("notes"));
-        notes.write(&note("one", "me")).unwrap();
-        let path = notes.path("me", "unix:///e", &Name::parse("one").unwrap());
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(
-            notes.0.metadata().unwrap().permissions().mode() & 0o777,
-            0o700
-        );
-        fs::write(&path, "{").unwrap();
-        let failure = notes
-            .read("me", "unix:///e", &Name::parse("one").unwrap())
-            .unwrap_err();
-        assert!(matches!(failure, Failure::Host(text) if text.contains("one-")));
     }
 }

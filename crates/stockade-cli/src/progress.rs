@@ -21,6 +21,9 @@ pub(crate) fn config(engine: &Engine, quiet: bool) -> DockerConfig {
     }
     config.on_progress(|progress| match progress {
         Progress::Pull { image, line } => say::line(&format!("pulling {image}: {line}")),
+        Progress::Build {
+            directory, line, ..
+        } => say::line(&format!("building {}: {line}", directory.display())),
         Progress::FillRuntime { volume } => {
             say::line(&format!(
                 "bringing the guest runtime to the engine, once (volume {volume})"

@@ -4,8 +4,10 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use base64::Engine as _;
 use serde_json::{Value, json};
+use stockade::disposal::RemovalFailure;
 use stockade::files::Arrived;
-use stockade::{Call, Error, ExecOutcome, ExecRequest, ExecStatus, GuestPath};
+use stockade::{Call, Error, ExecOutcome, ExecRequest, ExecStatus, GuestPath, Reaped};
+use stockade_docker::operate::{Pruned, PrunedItem};
 
 use crate::transfer::{Brought, Wanted};
 use crate::unmet::Unmet;
@@ -118,6 +120,43 @@ pub(crate) fn brought(brought: &Brought) -> Value {
     })
 }
 
+/// What reaping did.
+pub(crate) fn reaped(reaped: &Reaped) -> Value {
+    json!({
+        "sandboxes": reaped.sandboxes,
+        "others": reaped.others,
+        "kept": reaped.kept,
+        "failures": failures(&reaped.failures),
+    })
+}
+
+/// What pruning did.
+pub(crate) fn pruned(pruned: &Pruned) -> Value {
+    json!({
+        "dry_run": pruned.dry_run,
+        "items": pruned.items.iter().map(pruned_item).collect::<Value>(),
+        "bytes": pruned.bytes(),
+        "failures": failures(&pruned.failures),
+    })
+}
+
+/// One thing that was pruned.
+pub(crate) fn pruned_item(item: &PrunedItem) -> Value {
+    json!({ "what": item.what.as_str(), "name": item.name, "bytes": item.bytes })
+}
+
+/// What could not be removed.
+pub(crate) fn failures(failures: &[RemovalFailure]) -> Value {
+    let object = |failure: &RemovalFailure| {
+        json!({
+            "code": failure.code.as_str(),
+            "what": failure.what,
+            "detail": failure.detail,
+        })
+    };
+    failures.iter().map(object).collect()
+}
+
 fn arrived(arrived: &Arrived) -> Value {
     let names = |paths: &[GuestPath]| {
         let names = paths.iter().map(|path| text(path.as_bytes()));
@@ -131,7 +170,8 @@ fn arrived(arrived: &Arrived) -> Value {
     })
 }
 
-fn status(status: &ExecStatus) -> Value {
+/// How a program ended.
+pub(crate) fn status(status: &ExecStatus) -> Value {
     match status {
         ExecStatus::Exited(code) => json!({ "kind": "exited", "code": code }),
         ExecStatus::Signaled(signal) => json!({ "kind": "signaled", "signal": signal }),

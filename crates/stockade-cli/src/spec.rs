@@ -171,7 +171,7 @@ impl Recipe {
 }
 
 /// The image that the environment names.
-fn environment_image() -> Result<String, String> {
+pub(crate) fn environment_image() -> Result<String, String> {
     let named = std::env::var_os("STOCKADE_IMAGE").filter(|image| !image.is_empty());
     let named = named.ok_or_else(|| {
         "no image is named; give --image or --build, or set STOCKADE_IMAGE".to_owned()

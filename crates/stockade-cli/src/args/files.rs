@@ -63,19 +63,6 @@ pub(crate) struct Ls {
     pub(crate) common: Common,
 }
 
-#[derive(Debug, Args)]
-#[command(after_long_help = exit::HELP)]
-pub(crate) struct Rm {
-    /// The sandbox, or a file in it. What is not there is removed already.
-    #[arg(value_name = "NAME[:PATH]")]
-    pub(crate) target: OsString,
-    /// Remove a directory of the sandbox with all that is in it.
-    #[arg(long, short = 'r')]
-    pub(crate) recursive: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
 /// Options of every command on files.
 #[derive(Debug, Args)]
 pub(crate) struct Common {

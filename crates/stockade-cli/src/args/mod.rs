@@ -2,6 +2,7 @@
 
 mod conformance;
 mod files;
+mod operate;
 mod program;
 mod run;
 mod sandbox;
@@ -11,7 +12,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use conformance::Conformance;
-pub(crate) use files::{Cp, Ls, Rm};
+pub(crate) use files::{Cp, Ls};
+pub(crate) use operate::{Completions, Df, Logs, Prune, Ps, Reap, Rm, Setup};
 pub(crate) use program::Program;
 pub(crate) use run::{Exec, Run};
 pub(crate) use sandbox::{Create, HardeningName, Pull, SandboxOptions, StorageName};
@@ -41,8 +43,22 @@ pub(crate) enum Command {
     Cp(Cp),
     /// List a directory of a sandbox.
     Ls(Ls),
-    /// Remove a sandbox, or a file in it.
+    /// Remove sandboxes, or a file in one.
     Rm(Rm),
+    /// List sandboxes: for whom, since when, what they do and what they use.
+    Ps(Ps),
+    /// Show what happened to a sandbox, and why it ended.
+    Logs(Logs),
+    /// Remove sandboxes by age, idleness or scope.
+    Reap(Reap),
+    /// Show what all of this owner takes of the engine's disk.
+    Df(Df),
+    /// Remove images and volumes of ours that nobody uses.
+    Prune(Prune),
+    /// Make an engine ready ahead, or remove everything of this owner from it.
+    Setup(Setup),
+    /// Print completions for a shell.
+    Completions(Completions),
     /// Check everything that a sandbox needs, and say how to mend what is missing.
     Doctor(Doctor),
     /// Attack the Docker backend with the conformance suites, and report what held.
