@@ -25,7 +25,7 @@ use crate::{acquire, dispose, reap};
 /// moves it to another engine.
 #[derive(Debug, Clone)]
 pub struct DockerBackend {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 /// What the operations share.

@@ -20,7 +20,7 @@ use crate::retire::{Retirement, retire};
 
 /// Longer than any part of a sandbox is there before the sandbox itself: the
 /// filling of a runtime volume takes two docker commands at most.
-const MAKING: Duration = Duration::from_secs(150);
+pub(crate) const MAKING: Duration = Duration::from_secs(150);
 
 /// A container with its age.
 struct Member {

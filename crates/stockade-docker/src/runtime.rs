@@ -1,7 +1,7 @@
 //! The guest runtime on an engine: a volume that is filled once.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
@@ -28,6 +28,11 @@ const ATTEMPTS: u32 = 4;
 pub(crate) struct Runtime {
     binary: Vec<u8>,
     digest: String,
+    /// What the names of its volumes begin with, each of which is whole or was
+    /// left half-filled.
+    first: String,
+    /// How often it was brought to the engine.
+    fills: AtomicU64,
     /// The volume that was seen to be whole, or the first to try.
     volume: Mutex<String>,
 }
@@ -67,6 +72,8 @@ impl Runtime {
         Ok(Self {
             binary,
             digest,
+            first: volume.clone(),
+            fills: AtomicU64::new(0),
             volume: Mutex::new(volume),
         })
     }
@@ -78,6 +85,17 @@ impl Runtime {
             volume: &volume,
             digest: &self.digest,
         })
+    }
+
+    /// Whether a volume of that name is for this very build.
+    pub(crate) fn is_of_this_build(&self, volume: &str) -> bool {
+        let rest = volume.strip_prefix(&self.first);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    }
+
+    /// How often this process has brought it to the engine.
+    pub(crate) fn fills(&self) -> u64 {
+        self.fills.load(Ordering::Relaxed)
     }
 
     /// Runs `facts` in an image, which also proves that the volume is whole;
@@ -103,6 +121,7 @@ impl Runtime {
                 .fill(call, &volume, probe.image_id, &self.digest, &self.binary)
                 .await?
             {
+                self.fills.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
             if let Some(facts) = self.wait_for_another(call, engine, &volume, probe).await? {

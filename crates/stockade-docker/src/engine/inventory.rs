@@ -3,9 +3,10 @@
 use std::time::SystemTime;
 
 use docker_driver::{
-    CallErrorKind, ContainerFacts, ContainerId, ContainerName, ContainerRef, ImageFacts, ImageId,
-    ImageRef, ImageRow, InspectContainer, InspectContainers, InspectImage, InspectVolume, Label,
-    ListContainers, ListImages, ListVolumes, RemoveImage, VolumeFacts, VolumeName,
+    CallErrorKind, ContainerFacts, ContainerId, ContainerName, ContainerRef, DiskUsage,
+    EngineUsage, ImageFacts, ImageId, ImageRef, ImageRow, InspectContainer, InspectContainers,
+    InspectImage, InspectVolume, Label, ListContainers, ListImages, ListVolumes, RemoveImage,
+    VolumeFacts, VolumeName,
 };
 use futures_util::future::{join_all, try_join_all};
 use stockade::{Call, Operation, Phase, Result};
@@ -100,6 +101,16 @@ impl Engine {
             Asked::Failed(error) if error.kind() == CallErrorKind::NoSuchContainer => Ok(None),
             found => found.or_error(operation, Phase::Observe),
         }
+    }
+
+    /// What everything on the engine takes of its disk.
+    pub(crate) async fn disk_usage(
+        &self,
+        call: &Call,
+        operation: Operation,
+    ) -> Result<EngineUsage> {
+        let usage = self.query(call, DiskUsage).await;
+        usage.or_error(operation, Phase::Observe)
     }
 
     /// Every image, with its names.

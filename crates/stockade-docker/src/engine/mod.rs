@@ -34,10 +34,11 @@ use crate::names;
 
 pub(crate) use build::Recipe;
 pub(crate) use containers::{CreateFailed, Created, Described, Found};
+pub(crate) use history::Remembered;
 pub(crate) use holds::Paused;
 pub(crate) use images::Probe;
 pub(crate) use inquiry::Inquired;
-pub(crate) use inventory::{Inventory, Owned, by_id, by_name};
+pub(crate) use inventory::{Inventory, by_id, by_name};
 pub(crate) use lift::{call as lift_call, disposal_code, lost};
 
 /// How long removing what is of no use may take when its own call is over.

@@ -99,7 +99,7 @@ pub(super) fn chunk(stream: frame::StreamName, bytes: Bytes) -> OutputChunk {
     OutputChunk { stream, bytes }
 }
 
-fn status(status: Status) -> ExecStatus {
+pub(crate) fn status(status: Status) -> ExecStatus {
     match status {
         Status::Exited(code) => ExecStatus::Exited(code),
         Status::Signaled(signal) => ExecStatus::Signaled(signal),

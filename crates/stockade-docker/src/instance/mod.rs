@@ -16,6 +16,7 @@ use stockade::{
 
 use crate::files::Files;
 use crate::plan::Environment;
+pub(crate) use convert::status as outcome;
 pub(crate) use launch::Launch;
 pub(crate) use session::Session;
 

@@ -3,10 +3,16 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use docker_driver::ContainerFacts;
 use stockade::exec::ExecStatus;
-use stockade::{Call, InstanceId, Kind, Result, SandboxKey};
+use stockade::{Call, InstanceId, Kind, Operation, Phase, Result, SandboxKey};
+use stockade_wire::inquiry::{self, Detachment, Entry};
 
+use super::{activity, death};
 use crate::backend::DockerBackend;
+use crate::engine::{Engine, Inquired, Remembered, by_id, by_name};
+use crate::instance::outcome;
+use crate::names::{self, Role};
 
 /// Whose history.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,7 +168,8 @@ pub enum Death {
     Retired,
     /// The engine was asked to stop it, or was itself stopped.
     Stopped,
-    /// It was removed while it ran: disposed of, reaped, or by hand.
+    /// It was killed from outside, and is gone: disposed of, reaped, removed by
+    /// hand, or killed where the engine removes what ends.
     Removed,
     /// It was killed from outside.
     #[non_exhaustive]
@@ -222,7 +229,7 @@ impl fmt::Display for Death {
             Self::MaximumAge => f.write_str("the maximum age was reached"),
             Self::Retired => f.write_str("it was not in use, and was retired"),
             Self::Stopped => f.write_str("the engine stopped it"),
-            Self::Removed => f.write_str("it was removed"),
+            Self::Removed => f.write_str("it was killed from outside and removed"),
             Self::Killed { signal } => write!(f, "it was killed from outside by signal {signal}"),
             Self::OutOfMemory => f.write_str("it ran out of memory"),
             Self::RuntimeFailed { code } => {
@@ -235,8 +242,8 @@ impl fmt::Display for Death {
 
 impl DockerBackend {
     /// What is known of a sandbox's past: what its own runtime keeps while it
-    /// lives, and what the engine remembers, also of one that is gone. Three
-    /// docker commands at most.
+    /// lives, and what the engine remembers, also of one that is gone: three
+    /// docker commands, and one more when it runs.
     ///
     /// Nobody keeps it on purpose: the engine remembers its last 256 events of
     /// all containers, and the runtime its own last 256. An empty history of
@@ -248,7 +255,228 @@ impl DockerBackend {
     ///
     /// Cancel safe: nothing is changed.
     pub async fn history(&self, call: &Call, of: &HistoryOf) -> Result<History> {
-        let _ = (call, of);
-        Err(super::unready())
+        let _phase = call.enter(Phase::Observe);
+        let engine = self.engine();
+        let container = match of {
+            HistoryOf::Instance(id) => match by_id(id.as_str()) {
+                Some(container) => container,
+                // No engine has such a container, or had one.
+                None => return Ok(History::default()),
+            },
+            HistoryOf::Sandbox { key, kind } => {
+                by_name(&names::container(engine.owner(), key, kind))?
+            }
+        };
+        let operation = Operation::Inspect;
+        let (now, found) = tokio::try_join!(
+            engine.now(call, operation),
+            engine.container(call, operation, container.clone()),
+        )?;
+        let is_ours = |facts: &ContainerFacts| {
+            names::role(engine.owner(), &facts.name, &facts.labels) == Some(Role::Guest)
+        };
+        let found = found.filter(is_ours);
+        let (remembered, journal) = tokio::try_join!(
+            engine.remembered(call, operation, container, now),
+            journal(engine, call, found.as_ref()),
+        )?;
+        Ok(History::of(&remembered, found.as_ref(), journal))
+    }
+}
+
+/// Why a container of this owner ended, as far as the engine remembers: two
+/// docker commands.
+#[expect(dead_code, reason = "the error of a lost sandbox is to tell it")]
+pub(crate) async fn death_of(
+    engine: &Engine,
+    call: &Call,
+    operation: Operation,
+    id: &str,
+) -> Result<Option<Death>> {
+    let Some(container) = by_id(id) else {
+        return Ok(None);
+    };
+    let now = engine.now(call, operation).await?;
+    let remembered = engine.remembered(call, operation, container, now).await?;
+    Ok(History::of(&remembered, None, Journal::default()).death)
+}
+
+/// What a guest runtime has kept.
+#[derive(Debug, Default)]
+struct Journal {
+    entries: Vec<Entry>,
+    lost: u64,
+}
+
+/// The journal of a sandbox that runs and answers.
+async fn journal(engine: &Engine, call: &Call, found: Option<&ContainerFacts>) -> Result<Journal> {
+    let Some(facts) = found.filter(|facts| facts.state.running && !facts.state.paused) else {
+        return Ok(Journal::default());
+    };
+    let asked = activity::ask(engine, call, facts.id.as_str(), true).await?;
+    Ok(match asked {
+        Inquired::Answered(activity) => Journal {
+            entries: activity.journal.unwrap_or_default(),
+            lost: activity.journal_lost,
+        },
+        _ => Journal::default(),
+    })
+}
+
+impl History {
+    fn of(remembered: &[Remembered], found: Option<&ContainerFacts>, journal: Journal) -> Self {
+        let mut events = of_engine(remembered);
+        let forgot = forgot(remembered, found);
+        if let Some((id, started)) = found.and_then(running) {
+            events.extend(journal.entries.into_iter().map(|entry| Event {
+                at: started + Duration::from_millis(entry.at_ms),
+                instance: id.clone(),
+                what: entry.what.into(),
+            }));
+        }
+        // What came first stays first where two have the same time.
+        events.sort_by_key(|event| event.at);
+        Self {
+            death: death(&events, found),
+            events,
+            exists: found.is_some(),
+            engine_forgot: forgot,
+            guest_forgot: journal.lost,
+        }
+    }
+}
+
+/// The id of a container that runs, and when it was started.
+fn running(facts: &ContainerFacts) -> Option<(InstanceId, SystemTime)> {
+    let id = InstanceId::new(facts.id.as_str()).ok()?;
+    let started = facts.state.started_at.filter(|_| facts.state.running)?;
+    Some((id, started))
+}
+
+/// Whether the engine does not remember how everything here began.
+fn forgot(remembered: &[Remembered], found: Option<&ContainerFacts>) -> bool {
+    let is_made = |id: &str| {
+        remembered
+            .iter()
+            .any(|event| event.id == id && event.action == "create")
+    };
+    let ids = remembered.iter().map(|event| event.id.as_str());
+    let found = found.map(|facts| facts.id.as_str());
+    let mut all = ids.chain(found).peekable();
+    all.peek().is_none() || !all.all(is_made)
+}
+
+/// Why the last sandbox ended, unless it has not.
+fn death(events: &[Event], found: Option<&ContainerFacts>) -> Option<Death> {
+    let told = events.iter().rev().find_map(|event| match &event.what {
+        Happening::Ended { death } => Some((event, *death)),
+        _ => None,
+    });
+    let Some(facts) = found else {
+        return told.map(|(_, death)| death);
+    };
+    if !matches!(facts.state.status.as_str(), "exited" | "dead") {
+        return None;
+    }
+    let told = told.filter(|(event, _)| event.instance.as_str() == facts.id.as_str());
+    Some(told.map_or_else(
+        || death::of_state(facts.state.exit_code, facts.state.oom_killed),
+        |(_, death)| death,
+    ))
+}
+
+fn of_engine(remembered: &[Remembered]) -> Vec<Event> {
+    let told = remembered.iter().filter_map(|event| {
+        let what = match event.action.as_str() {
+            "create" => Happening::Created,
+            "start" => Happening::Started,
+            "pause" => Happening::Paused,
+            "unpause" => Happening::Thawed,
+            "oom" => Happening::OutOfMemory,
+            "destroy" => Happening::Removed,
+            "kill" => Happening::Signalled {
+                signal: event.signal()?,
+            },
+            "die" => {
+                let own: Vec<_> = remembered.iter().filter(|one| one.id == event.id).collect();
+                let at = own.iter().position(|one| std::ptr::eq(*one, event))?;
+                Happening::Ended {
+                    death: death::of_event(&own, at),
+                }
+            }
+            // Channels, files and questions of ours, of which the sandbox's
+            // own journal tells more.
+            action if is_our_own(action) => return None,
+            action => Happening::Other {
+                what: action.chars().take(64).collect(),
+            },
+        };
+        Some(Event {
+            at: event.at,
+            instance: InstanceId::new(event.id.as_str()).ok()?,
+            what,
+        })
+    });
+    told.collect()
+}
+
+fn is_our_own(action: &str) -> bool {
+    action.starts_with("exec_")
+        || matches!(
+            action,
+            "attach" | "detach" | "resize" | "archive-path" | "extract-to-dir"
+        )
+}
+
+impl From<inquiry::Happening> for Happening {
+    fn from(happening: inquiry::Happening) -> Self {
+        use inquiry::Happening as Wire;
+        match happening {
+            Wire::Attached { channel } => Self::Attached { channel },
+            Wire::Detached { channel, why } => Self::Detached {
+                channel,
+                why: match why {
+                    Detachment::Closed => "closed",
+                    Detachment::Silent => "silent",
+                    Detachment::Protocol => "protocol",
+                    _ => "other",
+                },
+            },
+            Wire::Started {
+                run,
+                program,
+                background,
+            } => Self::CommandStarted {
+                number: run,
+                program,
+                background,
+            },
+            Wire::Ended {
+                run,
+                program,
+                status,
+                wall_ms,
+                cpu_ms,
+                peak_memory,
+                out_of_memory,
+                left_running,
+            } => Self::CommandEnded(CommandEnd {
+                number: run,
+                program,
+                status: status.map(outcome),
+                wall: Duration::from_millis(wall_ms),
+                cpu: Duration::from_millis(cpu_ms),
+                peak_memory,
+                out_of_memory,
+                left_running,
+            }),
+            Wire::KilledAll { generation, left } => Self::EverythingKilled {
+                times: generation,
+                left,
+            },
+            _ => Self::Other {
+                what: "something that only a newer version can tell".to_owned(),
+            },
+        }
     }
 }

@@ -11,10 +11,12 @@
 //! clock of the host that asks.
 
 mod activity;
-mod history;
+mod death;
+pub(crate) mod history;
 mod list;
 mod prune;
 mod set_up;
+mod stock;
 mod tear_down;
 mod usage;
 
@@ -25,10 +27,3 @@ pub use prune::{PruneFilter, Pruned, PrunedItem, PrunedKind};
 pub use set_up::{ImageOrigin, ImageReady, SetUp};
 pub use tear_down::TornDown;
 pub use usage::{Amount, Usage};
-
-/// While this is being built.
-fn unready() -> stockade::Error {
-    stockade::Error::new(stockade::ErrorKind::Internal, stockade::Operation::Reap)
-        .message("not served yet")
-        .build()
-}

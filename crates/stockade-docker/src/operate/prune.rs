@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use futures_util::future::join_all;
 use stockade::disposal::RemovalFailure;
-use stockade::{Call, Result};
+use stockade::{Call, Operation, Phase, Result};
 
-use crate::backend::DockerBackend;
+use super::stock::{Stock, Thing};
+use crate::backend::{DockerBackend, Inner};
+use crate::dispose::failure;
 
 /// What to prune. The default leaves what a next sandbox will need: the
 /// runtime volume of this build, and the newest image of each build directory.
@@ -135,7 +138,14 @@ impl DockerBackend {
     /// an unused one goes whoever filled it: an acquire that finds it gone
     /// fills it again.
     ///
-    /// An inventory that cannot be read whole removes nothing.
+    /// An inventory that cannot be read whole removes nothing. Some ten docker
+    /// commands, and one for each removal.
+    ///
+    /// An image that was built again under the same name, by
+    /// [`PullPolicy::Always`](stockade::spec::PullPolicy::Always) on a base that
+    /// had changed, leaves its predecessor without a name. It cannot be told
+    /// from an image of somebody else's any more; `docker image prune` removes
+    /// it.
     ///
     /// # Errors
     ///
@@ -144,7 +154,89 @@ impl DockerBackend {
     ///
     /// Cancel safety: what was asked to be removed goes all the same.
     pub async fn prune(&self, call: &Call, filter: &PruneFilter) -> Result<Pruned> {
-        let _ = (call, filter);
-        Err(super::unready())
+        let inner = &self.inner;
+        let stock = Stock::take(inner, call, Operation::Prune).await?;
+        let picked = stock.idle().filter(|thing| filter.picks(thing)).cloned();
+        let mut pruned = Pruned {
+            dry_run: filter.dry_run,
+            ..Pruned::default()
+        };
+        if filter.dry_run {
+            pruned.items = picked.map(PrunedItem::from).collect();
+            return Ok(pruned);
+        }
+        let removed = remove(inner, call, picked.collect()).await;
+        pruned.items = removed.items;
+        pruned.failures = removed.failures;
+        Ok(pruned)
+    }
+}
+
+/// What a removal of many things did.
+#[derive(Default)]
+pub(super) struct Gone {
+    pub(super) items: Vec<PrunedItem>,
+    /// What something uses.
+    pub(super) kept: Vec<Thing>,
+    pub(super) failures: Vec<RemovalFailure>,
+}
+
+/// Removes things, those of one sort at once and in the order of sorts.
+pub(super) async fn remove(inner: &Inner, call: &Call, things: Vec<Thing>) -> Gone {
+    let _phase = call.enter(Phase::Dispose);
+    let mut gone = Gone::default();
+    for what in [
+        PrunedKind::Leftover,
+        PrunedKind::WorkDir,
+        PrunedKind::Image,
+        PrunedKind::Runtime,
+    ] {
+        let ofs = things.iter().filter(|thing| thing.what == what).cloned();
+        let removals = ofs.map(async |thing| {
+            let removed = remove_one(inner, call, &thing).await;
+            (thing, removed)
+        });
+        for (thing, removed) in join_all(removals).await {
+            match removed {
+                Ok(true) => gone.items.push(thing.into()),
+                Ok(false) => gone.kept.push(thing),
+                Err(error) => gone.failures.push(failure(&thing.name, &error)),
+            }
+        }
+    }
+    gone
+}
+
+/// False when something uses it.
+async fn remove_one(inner: &Inner, call: &Call, thing: &Thing) -> Result<bool> {
+    let engine = &inner.engine;
+    match thing.what {
+        PrunedKind::Leftover => engine.remove(call, &thing.id).await.map(|()| true),
+        PrunedKind::WorkDir | PrunedKind::Runtime => engine.remove_volume(call, &thing.id).await,
+        PrunedKind::Image => {
+            let removed = engine.remove_image(call, Operation::Prune, &thing.id).await;
+            inner.images.forget(&thing.id);
+            removed
+        }
+    }
+}
+
+impl PruneFilter {
+    fn picks(&self, thing: &Thing) -> bool {
+        match thing.what {
+            PrunedKind::Runtime => self.all_runtimes || !thing.is_current,
+            PrunedKind::Image => self.all_images || !thing.is_current,
+            PrunedKind::Leftover | PrunedKind::WorkDir => true,
+        }
+    }
+}
+
+impl From<Thing> for PrunedItem {
+    fn from(thing: Thing) -> Self {
+        Self {
+            what: thing.what,
+            name: thing.name,
+            bytes: thing.bytes,
+        }
     }
 }

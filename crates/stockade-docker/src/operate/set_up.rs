@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use stockade::{Call, Image, Result};
+use stockade::{Call, Error, ErrorKind, Image, Operation, Result, SandboxSpec};
 
 use crate::backend::DockerBackend;
+use crate::image::Origin;
+use crate::plan;
 
 /// What is ready on the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,7 +78,56 @@ impl DockerBackend {
     /// Cancel safety: a pull or a build ends, and leaves what any that was
     /// interrupted leaves: layers in the engine's cache.
     pub async fn set_up(&self, call: &Call, images: &[Image]) -> Result<SetUp> {
-        let _ = (call, images);
-        Err(super::unready())
+        if images.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidRequest, Operation::SetUp)
+                .message(
+                    "no image was named; the guest runtime is brought to the engine through one, so name an image that sandboxes will be made of",
+                )
+                .build());
+        }
+        let inner = &self.inner;
+        // What this process remembers may have gone since.
+        inner.images.forget_all();
+        let fills = inner.runtime.fills();
+        let mut set_up = SetUp::default();
+        for image in images {
+            let spec = SandboxSpec::builder("set-up")
+                .image(image.clone())
+                .build()?;
+            let ready = inner.images.ready(
+                call,
+                &inner.engine,
+                &inner.runtime,
+                image,
+                plan::paths(&spec),
+            );
+            let ready = ready.await?;
+            set_up.images.push(ImageReady {
+                asked: asked(image),
+                id: ready.facts.id.clone(),
+                origin: ready.origin.into(),
+            });
+        }
+        set_up.runtime_volume = inner.runtime.at(|runtime| runtime.volume.to_owned());
+        set_up.runtime_filled = inner.runtime.fills() > fills;
+        Ok(set_up)
+    }
+}
+
+fn asked(image: &Image) -> String {
+    match (image.name(), image.build_directory()) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(directory)) => directory.display().to_string(),
+        (None, None) => String::new(),
+    }
+}
+
+impl From<Origin> for ImageOrigin {
+    fn from(origin: Origin) -> Self {
+        match origin {
+            Origin::Present => Self::Present,
+            Origin::Pulled => Self::Pulled,
+            Origin::Built => Self::Built,
+        }
     }
 }

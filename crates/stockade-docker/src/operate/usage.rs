@@ -1,7 +1,8 @@
 //! What everything of ours takes of the engine's disk.
 
-use stockade::{Call, Result};
+use stockade::{Call, Operation, Result};
 
+use super::stock::{Stock, Thing};
 use crate::backend::DockerBackend;
 
 /// What an owner's things, and the runtime volumes that all owners share, take
@@ -56,8 +57,9 @@ impl Usage {
 }
 
 impl DockerBackend {
-    /// What this owner's things take of the engine's disk. A large engine
-    /// takes seconds to add it up.
+    /// What this owner's things take of the engine's disk: some ten docker
+    /// commands. A large engine takes seconds to add it up, and prints three
+    /// or four digits of each size.
     ///
     /// # Errors
     ///
@@ -65,7 +67,24 @@ impl DockerBackend {
     ///
     /// Cancel safe: nothing is changed.
     pub async fn usage(&self, call: &Call) -> Result<Usage> {
-        let _ = call;
-        Err(super::unready())
+        let stock = Stock::take(&self.inner, call, Operation::Inspect).await?;
+        let freeable: Vec<&Thing> = stock.idle().filter(|thing| !thing.is_current).collect();
+        let amount = |things: &[Thing]| Amount {
+            count: things.len() as u64,
+            bytes: bytes(things.iter()),
+            freeable: bytes(things.iter().filter(|thing| freeable.contains(thing))),
+        };
+        Ok(Usage {
+            sandboxes: amount(&stock.sandboxes),
+            work_dirs: amount(&stock.work_dirs),
+            images: amount(&stock.images),
+            leftovers: amount(&stock.leftovers),
+            runtimes: amount(&stock.runtimes),
+        })
     }
+}
+
+fn bytes<'a>(things: impl Iterator<Item = &'a Thing>) -> u64 {
+    let bytes = things.filter_map(|thing| thing.bytes);
+    bytes.fold(0, u64::saturating_add)
 }
