@@ -431,3 +431,80 @@ async fn a_sandbox_in_any_state_of_the_engine_is_decided_by_the_table() {
     }
     dispose(host, &key).await;
 }
+
+/// Hosts that race; each is a backend of its own, as another process is.
+const HOSTS: u32 = 6;
+
+/// What each of them does, times the rounds that were asked for.
+const STEPS: u32 = 12;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hosts_that_race_on_one_key_end_with_one_sandbox_or_none() {
+    let host = Host::new().await;
+    let key = key();
+    let mut racing = tokio::task::JoinSet::new();
+    for number in 0..HOSTS {
+        let (backend, key) = (beside(&host).await, key.clone());
+        racing.spawn(async move {
+            for step in 0..STEPS * rounds() {
+                race(&backend, &key, number, step).await;
+            }
+            let closed = backend.close(&call()).await.expect("it closes");
+            assert!(closed.is_clean(), "{:?}", closed.failures);
+        });
+    }
+    while let Some(raced) = racing.join_next().await {
+        raced.expect("only errors with a name");
+    }
+    let filter = format!("label=dev.stockade.owner={}", host.owner);
+    let left = docker_ok(["ps", "-a", "-q", "--filter", &filter]);
+    assert!(left.lines().count() <= 1, "{left}");
+    let last = acquire_idle(&host.backend, &key, &plain()).await;
+    assert_eq!(sh(&last, "echo on").await, "on\n");
+    dispose(host, &key).await;
+}
+
+/// One step of a host: mostly uses, now and then removals, in an order that
+/// differs from host to host.
+async fn race(backend: &DockerBackend, key: &SandboxKey, number: u32, step: u32) {
+    let error = match (step * 7 + number * 5) % 10 {
+        0 => {
+            let removed = backend.dispose(&call(), key, Which::All).await;
+            let removed = removed.expect("a disposal answers");
+            assert!(removed.is_clean(), "{:?}", removed.failures);
+            return;
+        }
+        1 => {
+            let reaped = backend.reap(&call(), &ReapFilter::default()).await;
+            let reaped = reaped.expect("a reap answers");
+            assert!(reaped.is_clean(), "{:?}", reaped.failures);
+            return;
+        }
+        pick => {
+            let spec = if pick < 4 { changed() } else { plain() };
+            match acquire(backend, key, &spec).await {
+                Ok(sandbox) => {
+                    let request = ExecRequest::shell("echo $CHANGED").build().unwrap();
+                    match sandbox.exec(&call(), request).await {
+                        Ok(outcome) => {
+                            // Killed with its sandbox, or the right one.
+                            let said = if pick < 4 { "1\n" } else { "\n" };
+                            assert!(!outcome.success() || outcome.stdout == said);
+                            return;
+                        }
+                        Err(error) => error,
+                    }
+                }
+                Err(error) => error,
+            }
+        }
+    };
+    let named = matches!(error.kind(), ErrorKind::Lost | ErrorKind::Conflict)
+        || matches!(error.refusal(), Some(Refusal::Drifted { .. }));
+    assert!(named, "host {number}, step {step}: {error:?}");
+}
+
+fn rounds() -> u32 {
+    let rounds = std::env::var("STOCKADE_TEST_ROUNDS");
+    rounds.map_or(1, |rounds| rounds.parse().expect("a number of rounds"))
+}
