@@ -5,11 +5,21 @@
 //! | `transfers OWNER THREAD PLANE` | moves files in and out until it is ended |
 //! | `memory OWNER THREAD PLANE` | moves a large file once, and prints what memory that took |
 //! | `look OWNER IMAGE` | looks at what the engine gives, check by check |
+//! | `race OWNER IMAGE SEED rounds\|seconds COUNT` | acquires, uses, disposes of and reaps one key's sandbox, against others that do the same |
+//! | `lives OWNER IMAGE SEED FIRST END` | takes sandboxes of these numbers through their life, whatever is killed meanwhile |
+//! | `reap OWNER` | removes everything of an owner, in use or not |
+//!
+//! `race` and `lives` print one line of JSON for each thing that happens (see `tally`); one whose
+//! `named` is false must not happen.
 
 #![expect(clippy::unwrap_used, reason = "it is a test, in a process of its own")]
 #![expect(clippy::print_stdout, reason = "its test reads what it prints")]
 
+mod lives;
 mod look;
+mod race;
+mod reap;
+mod tally;
 mod transfers;
 
 #[tokio::main]
@@ -21,6 +31,15 @@ async fn main() {
             transfers::run(what, owner, thread, plane).await;
         }
         ["look", owner, image] => look::run(owner, image).await,
+        ["race", owner, image, seed, unit, count] => {
+            let length = race::Length::of(unit, count);
+            race::run(owner, image, seed.parse().unwrap(), length).await;
+        }
+        ["lives", owner, image, seed, first, end] => {
+            let numbers = first.parse().unwrap()..end.parse().unwrap();
+            lives::run(owner, image, seed.parse().unwrap(), numbers).await;
+        }
+        ["reap", owner] => reap::run(owner).await,
         _ => panic!("{words:?}? See the table in its source"),
     }
 }

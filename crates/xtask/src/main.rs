@@ -26,6 +26,7 @@ mod images;
 mod process;
 mod progress;
 mod test;
+mod trials;
 mod workspace;
 
 use std::process::ExitCode;
@@ -57,6 +58,11 @@ enum Command {
     Engine(engine::EngineArgs),
     /// Engines of every make, and what is known to differ between them
     Engines(engines::EnginesArgs),
+    /// Let many hosts race on one key
+    Race(trials::race::RaceArgs),
+    /// Take sandboxes through their life while hosts, relays, guests and the daemon are killed
+    #[cfg(target_os = "linux")]
+    Soak(trials::soak::SoakArgs),
     /// Make the guest images and load them into the engine
     Images,
     /// Prepare engine, images and data, and print the variables that lead tests to them
@@ -72,6 +78,9 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Engine(args) => engine::run(args),
         Command::Engines(args) => engines::run(&args),
+        Command::Race(args) => trials::race::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Soak(args) => trials::soak::run(&args),
         Command::Images => make_images(),
         Command::Env => print_environment(),
     };

@@ -34,6 +34,12 @@ pub(crate) struct Finished {
     pub(crate) stderr: Vec<u8>,
 }
 
+/// A program that runs while xtask goes on. It does not outlive xtask.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+}
+
 impl Program {
     pub(crate) fn new(name: impl AsRef<OsStr>) -> Self {
         Self {
@@ -175,6 +181,15 @@ impl Program {
         Ok(line.trim_end().to_owned())
     }
 
+    /// Starts a program with its output in two files, and goes on.
+    pub(crate) fn start(&self, stdout: &Path, stderr: &Path) -> Result<Running> {
+        let create = |path: &Path| {
+            File::create(path).with_context(|| format!("creating {}", path.display()))
+        };
+        let child = self.spawn(create(stdout)?.into(), create(stderr)?.into())?;
+        Ok(Running { child })
+    }
+
     /// Replaces xtask by this program, with nothing on standard input and output.
     /// Returns only to say why that failed.
     #[cfg(target_os = "linux")]
@@ -237,6 +252,39 @@ impl Program {
             }
             thread::sleep(Duration::from_millis(5));
         }
+    }
+}
+
+impl Running {
+    /// How it ended, or nothing while it runs.
+    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().context("looking after a process")
+    }
+
+    /// Waits for its end, or gives nothing when that takes too long.
+    pub(crate) fn wait(&mut self, longest: Duration) -> Result<Option<ExitStatus>> {
+        let waiting = Stopwatch::start();
+        loop {
+            let ended = self.ended()?;
+            if ended.is_some() || waiting.elapsed() > longest {
+                return Ok(ended);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Kills it, unless it has ended.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.child.kill().context("killing a process")?;
+        self.child.wait().context("waiting for a process")?;
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Nobody is left to tell.
+        let _ended = self.kill();
     }
 }
 

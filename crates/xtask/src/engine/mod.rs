@@ -247,6 +247,12 @@ pub(crate) fn restart(cache: &Cache, make: Make, changes: Changes, kill: bool) -
     provisioned::restart(cache, make, changes, kill)
 }
 
+/// The control group that is above those of a provisioned engine's containers.
+#[cfg(target_os = "linux")]
+pub(crate) fn control_group(cache: &Cache, make: Make) -> Result<String> {
+    Ok(home::Home::of(cache, make)?.cgroup())
+}
+
 fn status(cache: &Cache) -> Result<Option<Engine>> {
     match find::found(provisioned::endpoint(cache)?.as_deref())? {
         find::Found::Engine(engine) => Ok(Some(engine)),
