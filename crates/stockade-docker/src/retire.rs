@@ -63,7 +63,13 @@ async fn ask(
                 return Ok(Retirement::Ended);
             }
             Inquired::Answered(_) => return Ok(Retirement::Busy),
-            Inquired::Silent(why) => return Ok(Retirement::Silent(why)),
+            // What ended while it was asked had no time to answer.
+            Inquired::Silent(why) => {
+                return Ok(match engine.is_running(call, id).await? {
+                    true => Retirement::Silent(why),
+                    false => Retirement::Ended,
+                });
+            }
             Inquired::Paused => {
                 running.settle(engine, call, operation, id).await?;
             }

@@ -296,13 +296,24 @@ impl Engine {
         }
     }
 
-    /// Has PID 1 of a container kill everything else in it.
-    pub(crate) async fn kill_everything(&self, call: &Call, id: &str) -> Result<()> {
+    /// Has PID 1 of a container kill everything else in it; false when the
+    /// container has ended.
+    pub(crate) async fn kill_everything(&self, call: &Call, id: &str) -> Result<bool> {
         let id = ContainerId::new(id).map_err(unfit)?;
-        let killed = self
-            .mutate(call, KillContainer::new(id, Signal::Usr1))
-            .await;
-        killed.or_error(Operation::Exec, Phase::Channel)
+        let kill = KillContainer::new(id, Signal::Usr1);
+        match self.mutate(call, kill).await {
+            Asked::Failed(error)
+                if matches!(
+                    error.kind(),
+                    CallErrorKind::NoSuchContainer | CallErrorKind::NotRunning
+                ) =>
+            {
+                Ok(false)
+            }
+            killed => killed
+                .or_error(Operation::Exec, Phase::Channel)
+                .map(|()| true),
+        }
     }
 
     /// Starts a relay to PID 1. That it runs says nothing yet: the hello does.

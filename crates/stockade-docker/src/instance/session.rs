@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use crate::channel::{Channel, Ended};
 use crate::engine::{Engine, lost};
 use crate::hold::Running;
+use crate::operate::death_of;
 use crate::verify::{Expected, differences};
 
 /// How long a fresh relay may take until the hello of PID 1 has arrived. A
@@ -26,6 +27,9 @@ const ANSWER: Duration = KILL_BOUND.saturating_add(Duration::from_secs(3));
 /// How often a channel is opened anew, everything in the sandbox being killed
 /// before each further try, until the sandbox is given up.
 const TRIES: u32 = 3;
+
+/// How long the engine is asked why a container has ended.
+const DEATH: Duration = Duration::from_secs(5);
 
 /// A container, shared by every handle of this process.
 #[derive(Debug)]
@@ -132,7 +136,7 @@ impl Session {
         let mut tries = 0;
         while tries < TRIES {
             if tries > 0 {
-                self.engine.kill_everything(call, &self.id).await?;
+                self.kill(call).await?;
             }
             match self.open(call).await? {
                 Ok(channel) => return self.accept(&mut slot, channel).await,
@@ -187,7 +191,7 @@ impl Session {
         let mut running = self.running(call).await?;
         let mut tries = 0;
         while tries < TRIES {
-            self.engine.kill_everything(call, &self.id).await?;
+            self.kill(call).await?;
             match self.open(call).await? {
                 Ok(channel) => {
                     let hello = channel.hello();
@@ -290,12 +294,32 @@ impl Session {
         Ok(channel)
     }
 
+    /// Has PID 1 kill everything else.
+    async fn kill(&self, call: &Call) -> Result<(), Error> {
+        if self.engine.kill_everything(call, &self.id).await? {
+            return Ok(());
+        }
+        self.has_ended(call).await
+    }
+
     /// An error when the engine says that the container does not run.
     async fn check_running(&self, call: &Call) -> Result<(), Error> {
         if self.engine.is_running(call, &self.id).await? {
             return Ok(());
         }
-        self.bury("its container has ended");
+        self.has_ended(call).await
+    }
+
+    /// Takes note of its end, and says why it ended as far as the engine
+    /// remembers.
+    async fn has_ended(&self, call: &Call) -> Result<(), Error> {
+        let asking = call.child(DEATH);
+        let death = death_of(&self.engine, &asking, Operation::Exec, &self.id).await;
+        self.bury(match death {
+            Ok(Some(death)) => format!("its container has ended: {death}"),
+            // The engine remembers little, and may be busy with its restart.
+            _ => "its container has ended".to_owned(),
+        });
         self.check_alive()
     }
 

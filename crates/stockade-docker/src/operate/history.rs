@@ -286,7 +286,6 @@ impl DockerBackend {
 
 /// Why a container of this owner ended, as far as the engine remembers: two
 /// docker commands.
-#[expect(dead_code, reason = "the error of a lost sandbox is to tell it")]
 pub(crate) async fn death_of(
     engine: &Engine,
     call: &Call,

@@ -21,6 +21,7 @@ mod tear_down;
 mod usage;
 
 pub use activity::{Activity, CommandActivity, DiskUse, Doing};
+pub(crate) use history::death_of;
 pub use history::{CommandEnd, Death, Event, Happening, History, HistoryOf};
 pub use list::{SandboxFilter, SandboxInfo, SandboxState};
 pub use prune::{PruneFilter, Pruned, PrunedItem, PrunedKind};
