@@ -15,7 +15,7 @@ use crate::space::Space;
 use crate::sys;
 use crate::usage::{Census, Tree};
 
-/// How many processes are looked at; some 20 milliseconds of work.
+/// How many processes are looked at; some 30 milliseconds of work.
 const PROCESSES: usize = 4096;
 
 /// The file systems that guest code fills.
