@@ -15,9 +15,9 @@ use crate::argv::ContainerId;
 use crate::bind::FolderLoan;
 use crate::bounds::Bounds;
 use crate::error::{Aftermath, CallError, CallErrorKind, Called};
-use crate::hold::{Guard, Hold, HoldRequest, Life, Lock, Report, Said};
+use crate::hold::{Guard, Hold, HoldRequest, Life, Lock, Patience, Report, Said};
 use crate::log::{Invocation, Outcome};
-use crate::process::Process;
+use crate::process::{Ended, Process};
 use crate::stream::Ending;
 use crate::undo::{FailedUndo, Undo};
 use crate::verb::{Exit, Output, Verb};
@@ -25,6 +25,10 @@ use crate::verbs::{PauseContainer, UnpauseContainer};
 
 const PAUSE: &str = PauseContainer::NAME;
 const UNPAUSE: &str = UnpauseContainer::NAME;
+
+/// How much longer than its docker a guard may take to say that it has killed
+/// it.
+const LATE: Duration = Duration::from_secs(2);
 
 type Answer = Result<(), CallError>;
 
@@ -53,9 +57,16 @@ struct Attempt {
 /// What a guard got done.
 #[derive(Default)]
 struct Done {
-    pause: Option<Output>,
+    pause: Option<End>,
     /// Of the last attempt.
-    thaw: Option<Output>,
+    thaw: Option<End>,
+}
+
+/// How docker ended, as a guard ran it.
+struct End {
+    output: Output,
+    /// Whether the guard killed it.
+    overdue: bool,
 }
 
 impl Client {
@@ -76,6 +87,7 @@ impl Client {
                 &self.0.folder,
                 &request.container,
                 request.limit,
+                Patience::within(self.0.timeouts.short),
                 request.lock.as_ref(),
             )
         };
@@ -113,7 +125,10 @@ impl Client {
             ending,
         );
         let pending = || Aftermath::Pending(hold.undo());
-        match bounds.limit(timeout(self.0.timeouts.short, held)).await {
+        match bounds
+            .limit(timeout(self.0.timeouts.short + LATE, held))
+            .await
+        {
             Ok(Ok(Ok(Ok(())))) => Ok(hold),
             Ok(Ok(Ok(Err(error)))) => Err(error),
             Ok(Ok(Err(_))) => Err(call.failed(CallErrorKind::Closed).with_aftermath(pending())),
@@ -147,14 +162,15 @@ impl Client {
         }
         let container = &watched.container;
         let answer = match (done.pause, done.thaw) {
-            (Some(pause), _) if !pause.exit.is_success() => Ok(()),
+            (Some(pause), _) if !pause.output.exit.is_success() => Ok(()),
             (Some(_), Some(thaw)) if matches!(exit, Ok(Exit::Code(_))) => {
                 self.thawed(container, &thaw).await
             }
             (Some(_), _) => self.thaw_instead(container).await,
             (None, _) => {
                 if let Some(held) = watched.held
-                    && let Err(Err(error)) = held.send(Err(lost_before(container)))
+                    && let Err(Err(error)) =
+                        held.send(Err(lost_before(container, CallErrorKind::Signalled)))
                 {
                     self.keep(container, &error);
                 }
@@ -201,28 +217,37 @@ impl Client {
                 watched.attempt = Some(self.attempt(UNPAUSE));
             }
             Said::Thaws => watched.life.end(),
-            Said::Ended { code, words } => {
+            Said::Ended {
+                code,
+                overdue,
+                words,
+            } => {
                 let Some(Attempt { verb, started }) = watched.attempt.take() else {
                     return;
                 };
                 watched.place = None;
                 let output = output(code, words);
+                let killed = overdue.then_some(Ended::TimedOut);
                 self.0.log.ended(Invocation {
                     verb,
                     queued: std::mem::take(&mut watched.queued),
                     ran: started.elapsed(),
-                    outcome: Outcome::Ended(output.exit),
+                    outcome: Outcome::of(output.exit, killed),
                 });
+                let end = End { output, overdue };
                 if verb == UNPAUSE {
-                    done.thaw = Some(output);
+                    done.thaw = Some(end);
                     return;
                 }
-                let answer = self.paused(&watched.container, &output).await;
-                if let Some(held) = watched.held.take() {
-                    // Nobody waits any more: the guard sees to it.
-                    let _ = held.send(answer);
+                let answer = self.paused(&watched.container, &end).await;
+                if let Some(held) = watched.held.take()
+                    && let Err(Err(error)) = held.send(answer)
+                    && overdue
+                {
+                    self.keep(&watched.container, &error);
                 }
-                done.pause = Some(output);
+                // Where nobody waits any more, the guard sees to the rest.
+                done.pause = Some(end);
             }
         }
     }
@@ -235,7 +260,12 @@ impl Client {
         }
     }
 
-    async fn paused(&self, container: &ContainerId, output: &Output) -> Answer {
+    async fn paused(&self, container: &ContainerId, end: &End) -> Answer {
+        let output = &end.output;
+        if end.overdue {
+            let error = lost_before(container, CallErrorKind::TimedOut);
+            return Err(error.with_output(output));
+        }
         if output.exit.is_success() {
             return Ok(());
         }
@@ -244,12 +274,16 @@ impl Client {
         Err(call.failed(kind).with_output(output))
     }
 
-    async fn thawed(&self, container: &ContainerId, output: &Output) -> Answer {
+    async fn thawed(&self, container: &ContainerId, end: &End) -> Answer {
+        let output = &end.output;
         if output.exit.is_success() {
             return Ok(());
         }
         let call = Called::new(UNPAUSE, &UnpauseContainer::new(container).argv());
-        let kind = self.why(container, output).await;
+        let kind = match end.overdue {
+            true => CallErrorKind::TimedOut,
+            false => self.why(container, output).await,
+        };
         let undo = Undo::Unpause(container.into());
         let error = call.failed(kind).with_output(output);
         match kind {
@@ -276,15 +310,14 @@ impl Client {
     }
 }
 
-/// The guard was ended while it paused: whether it is paused, and by whom, is
+/// The guard, or its docker, was ended while it paused: whether it is paused, and by whom, is
 /// open then, so nobody may thaw it.
-fn lost_before(container: &ContainerId) -> CallError {
+fn lost_before(container: &ContainerId, kind: CallErrorKind) -> CallError {
     let call = Called::new(PAUSE, &PauseContainer::new(container).argv());
-    call.failed(CallErrorKind::Signalled)
-        .with_aftermath(Aftermath::Left {
-            undo: Undo::Unpause(container.into()),
-            why: "it cannot be told who has paused it, if it is paused".to_owned(),
-        })
+    call.failed(kind).with_aftermath(Aftermath::Left {
+        undo: Undo::Unpause(container.into()),
+        why: "it cannot be told who has paused it, if it is paused".to_owned(),
+    })
 }
 
 /// Whether a container that could not be thawed for this reason is not frozen

@@ -3,7 +3,8 @@
 //! It is a shell script (`guard.sh`), so that nothing has to be installed: it
 //! outlives us, however we end, and thaws because a socket to us closes or
 //! because its time is over. What it runs is the same docker with the same
-//! pinned settings; the folder of those is kept for it.
+//! pinned settings; the folder of those is kept for it. A docker that hangs it
+//! kills after its [`Patience`], and thaws by another.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -23,6 +24,27 @@ use crate::phrases;
 use crate::process::{Process, Program, StartScript, has_ended};
 
 const SCRIPT: &str = include_str!("guard.sh");
+
+/// How long docker may take, as a guard runs it. One that takes longer is
+/// killed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// To pause.
+    pub(crate) pause: Duration,
+    /// To thaw, at each attempt.
+    pub(crate) thaw: Duration,
+}
+
+impl Patience {
+    /// What fits a caller who waits for `short`: as long for the pause, and
+    /// within it, with the rests between them, for all attempts at the thaw.
+    pub(crate) fn within(short: Duration) -> Self {
+        Self {
+            pause: short,
+            thaw: short / 6,
+        }
+    }
+}
 
 /// A guard that was started.
 #[derive(Debug)]
@@ -58,9 +80,11 @@ impl Guard {
         folder: &Arc<PrivateFolder>,
         container: &ContainerId,
         limit: Duration,
+        patience: Patience,
         lock: Option<&Lock>,
     ) -> io::Result<Self> {
-        let seconds = limit.as_secs().max(1);
+        let whole = |time: Duration| time.as_secs().max(1);
+        let seconds = whole(limit);
         let (ours, its) = Socket::pair()?;
         ours.set_nonblocking(true)?;
         let talk = UnixStream::from_std(ours)?;
@@ -68,6 +92,8 @@ impl Guard {
             container.as_str().into(),
             seconds.to_string().into(),
             lock.map_or_else(OsString::new, |lock| lock.path.clone().into()),
+            whole(patience.pause).to_string().into(),
+            whole(patience.thaw).to_string().into(),
         ];
         words.extend(phrases::NOT_FROZEN.map(OsString::from));
         let lock = lock.map(|lock| lock.file.try_clone()).transpose()?;

@@ -1,8 +1,9 @@
 # Pauses a container, and is certain to thaw it; see `guard.rs`.
 #
 # $1 is docker; $2 the container; $3 the longest hold, in seconds; $4 the path
-# of the lock, or nothing; from $5 on, patterns of what docker says of a
-# container that cannot be frozen.
+# of the lock, or nothing; $5 and $6 how long docker may take to pause and to
+# thaw, in seconds; from $7 on, patterns of what docker says of a container
+# that cannot be frozen.
 #
 # Standard input is a socket to the holder. It carries what is reported, and
 # its end is what ends the hold. Standard output and error are locked files
@@ -14,15 +15,50 @@
 trap '' HUP INT QUIT TERM PIPE
 exec 3<&0 4>&1 5>&2 1>&0 2>&1 </dev/null
 
-docker=$1 container=$2 seconds=$3 lock=$4
-shift 4
+docker=$1 container=$2 seconds=$3 lock=$4 to_pause=$5 to_thaw=$6
+shift 6
 
-# Runs docker; leaves its words and its exit code.
+# What is started in the background is started by `exec`: not every shell does
+# without one of its own around it, which would be killed in its place.
+
+# Runs docker for $2 seconds at most; leaves its words and its exit code.
 attempt() {
     printf '\036%s\n' "$1"
-    words=$("$docker" "$1" "$container" 2>&1 >/dev/null 3<&-)
+    # Only this shell may hold on to the socket, and what a shell says of
+    # children that were killed is nobody's words.
+    words=$(exec 3<&- 2>/dev/null; bounded "$@")
     code=$?
     printf '%s\n\036ended %s\n' "$words" "$code"
+}
+
+# Docker's words and its exit code are this function's. A docker that takes too
+# long is killed, and a mark after its words says so. It is waited for by one
+# shell and its time by another: a shell can wait for one thing only, and none
+# of what was started here may outlive this.
+bounded() {
+    exec sleep "$2" 4>&- 5>&- >/dev/null &
+    timer=$!
+    (
+        late=
+        trap 'late=1; kill -s KILL "$client"' USR1
+        exec "$docker" "$1" "$container" 2>&1 >/dev/null &
+        client=$!
+        wait "$client"
+        code=$?
+        if [ -n "$late" ]; then
+            # What was waited for last was that signal.
+            wait "$client"
+            printf '\n\036overdue\n'
+            exit 137
+        fi
+        kill -s KILL "$timer"
+        exit "$code"
+    ) &
+    runner=$!
+    wait "$timer"
+    # It was not killed, so docker has not ended.
+    [ "$?" -gt 128 ] || kill -s USR1 "$runner"
+    wait "$runner"
 }
 
 is_thawed() {
@@ -34,12 +70,12 @@ is_thawed() {
     return 1
 }
 
-attempt pause
+attempt pause "$to_pause"
 [ "$code" -eq 0 ] || exit 1
 # Says to whoever finds the lock that the pause was ours.
 [ -z "$lock" ] || echo paused >&4
 
-sleep "$seconds" 3<&- 4>&- 5>&- >/dev/null 2>&1 &
+exec sleep "$seconds" 3<&- 4>&- 5>&- >/dev/null 2>&1 &
 timer=$!
 {
     # Nothing is ever written, so this returns at the end.
@@ -64,7 +100,7 @@ if [ "$status" -le 128 ]; then
 fi
 result=1
 for rest in 0 1 2 4 no; do
-    attempt unpause
+    attempt unpause "$to_thaw"
     if is_thawed "$@"; then
         [ -z "$lock" ] || rm -f -- "$lock"
         result=0

@@ -29,7 +29,7 @@ use crate::verbs::{UnpauseContainer, copy_in, copy_out};
 
 pub use self::copy::{TarIn, TarOut};
 pub use self::events::{ContainerEvent, Events};
-pub(crate) use self::guard::{Guard, Life, Lock};
+pub(crate) use self::guard::{Guard, Life, Lock, Patience};
 pub(crate) use self::report::{Report, Said};
 
 /// Longest time that a container is held, unless the request says less.
@@ -202,8 +202,10 @@ impl Hold {
     ///
     /// # Errors
     ///
-    /// Docker's words of the last attempt; there are five in about seven
-    /// seconds. One that is not paused any more is a success. One that is gone
+    /// Docker's words of the last attempt; there are five, with seven seconds
+    /// between them in all. Each is ended after a sixth of what an ordinary
+    /// verb may take, 10 s by default, and is
+    /// [`CallErrorKind::TimedOut`] then. One that is not paused any more is a success. One that is gone
     /// ([`CallErrorKind::NoSuchContainer`]) or has ended
     /// ([`CallErrorKind::NotRunning`]) is an error, but is not frozen.
     ///

@@ -20,6 +20,8 @@ pub(crate) enum Said {
     /// Docker has ended.
     Ended {
         code: i32,
+        /// Whether the guard killed it, because it took too long.
+        overdue: bool,
         /// Its words, 64 KiB of them at most.
         words: Bytes,
     },
@@ -31,6 +33,7 @@ pub(crate) enum Said {
 #[derive(Default)]
 pub(crate) struct Report {
     words: Tail,
+    overdue: bool,
     /// The start of the current line, if it is a mark.
     mark: Option<Vec<u8>>,
     in_line: bool,
@@ -60,7 +63,12 @@ impl Report {
     }
 
     fn read(&mut self, mark: &[u8]) -> Option<Said> {
+        if mark == b"overdue" {
+            self.overdue = true;
+            return None;
+        }
         let words = std::mem::take(&mut self.words);
+        let overdue = std::mem::take(&mut self.overdue);
         Some(match mark {
             b"pause" => Said::Pauses,
             b"unpause" => Said::Unpauses,
@@ -70,6 +78,7 @@ impl Report {
                     .ok()?
                     .parse()
                     .ok()?,
+                overdue,
                 words: words.finish(),
             },
         })
@@ -91,7 +100,7 @@ mod tests {
 
     #[test]
     fn marks_are_told_from_words_wherever_the_pieces_end() {
-        let report = b"\x1epause\n\n\x1eended 0\n\x1ethaws\nKilled\n\x1eunpause\nno, \x1e\nsaid it\n\x1eended 1\n";
+        let report = b"\x1epause\n\n\x1eended 0\n\x1ethaws\nKilled\n\x1eunpause\nno, \x1e\nsaid it\n\x1eended 1\n\x1eunpause\nwait\n\x1eoverdue\n\x1eended 137\n";
         for piece in 1..report.len() {
             assert_eq!(
                 said(report, piece),
@@ -99,13 +108,21 @@ mod tests {
                     Said::Pauses,
                     Said::Ended {
                         code: 0,
+                        overdue: false,
                         words: Bytes::from_static(b"\n")
                     },
                     Said::Thaws,
                     Said::Unpauses,
                     Said::Ended {
                         code: 1,
+                        overdue: false,
                         words: Bytes::from_static(b"no, \x1e\nsaid it\n")
+                    },
+                    Said::Unpauses,
+                    Said::Ended {
+                        code: 137,
+                        overdue: true,
+                        words: Bytes::from_static(b"wait\n")
                     },
                 ]
             );

@@ -18,7 +18,8 @@ mod holder;
 mod program;
 mod script;
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -118,10 +119,18 @@ impl StandIn {
     ///
     /// When the record cannot be read.
     pub fn calls(&self) -> Vec<Received> {
-        let text = fs::read_to_string(self.folder.path().join("calls.jsonl")).unwrap_or_default();
-        text.lines()
+        self.record()
+            .unwrap_or_default()
+            .lines()
             .map(|line| serde_json::from_str(line).expect("a record is JSON"))
             .collect()
+    }
+
+    fn record(&self) -> io::Result<String> {
+        let mut file = File::open(self.folder.path().join("calls.jsonl"))?;
+        // A call may be writing.
+        file.lock_shared()?;
+        io::read_to_string(&mut file)
     }
 
     /// The calls that start with these words.

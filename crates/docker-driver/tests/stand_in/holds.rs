@@ -11,7 +11,7 @@ use docker_driver::{
 use rustix::process::{Pid, Signal, kill_process, test_kill_process_group};
 use tokio::time::Instant;
 
-use crate::support::{Bench, ID, id, stand_in};
+use crate::support::{Bench, ID, exists, id, pid_at, stand_in};
 
 const HICCUPS: &str = "Error response from daemon: the engine has hiccups";
 
@@ -173,6 +173,45 @@ async fn a_thaw_that_never_succeeds_is_told_with_dockers_last_words_or_handed_ov
         assert_eq!(settled.unfinished, 0);
     };
     tokio::join!(tell, hand_over);
+}
+
+#[tokio::test]
+async fn a_docker_that_hangs_at_a_thaw_is_killed_and_the_thaw_is_tried_again() {
+    let rules = [
+        Rule::on(&["pause"]),
+        Rule::on(&["unpause"])
+            .nth(1)
+            .step(Step::IgnoreTerm)
+            .step(Step::Mark("hangs".into()))
+            .step(Step::Hang),
+        Rule::on(&["unpause"]),
+    ];
+    // A sixth of it is what a thaw may take.
+    let bench = Bench::with_timeout(Duration::from_secs(24), rules).await;
+    hold(&bench).await.unwrap().release().await.unwrap();
+    assert_eq!(calls(&bench, "unpause"), 2);
+    assert!(!exists(pid_at(&bench.stand_in, "hangs")));
+    let recent = bench.docker.log().recent();
+    let outcomes = recent.iter().filter(|call| call.verb == "unpause");
+    let outcomes: Vec<_> = outcomes.map(|call| call.outcome).collect();
+    assert_eq!(outcomes, [Outcome::TimedOut, Outcome::Ended(Exit::Code(0))]);
+    bench.assert_all_reaped().await;
+}
+
+#[tokio::test]
+async fn a_docker_that_hangs_at_a_pause_is_killed_and_leaves_open_who_has_paused() {
+    let hangs = Rule::on(&["pause"])
+        .err(HICCUPS)
+        .step(Step::IgnoreTerm)
+        .step(Step::Hang);
+    let bench = Bench::with_timeout(Duration::from_secs(2), [hangs]).await;
+    let error = hold(&bench).await.unwrap_err();
+    assert_eq!(error.kind(), CallErrorKind::TimedOut);
+    assert_eq!(error.detail().trim(), HICCUPS);
+    assert!(matches!(error.aftermath(), Aftermath::Left { .. }));
+    assert_guard_gone(guard(&bench)).await;
+    bench.assert_all_reaped().await;
+    assert_eq!(calls(&bench, "unpause"), 0);
 }
 
 #[tokio::test]
