@@ -1,5 +1,5 @@
 //! What is promised, measured: ours beside the bare docker command that is
-//! its floor, in turn, in one run. `cargo xtask bench` starts it.
+//! its floor, in turn, in one run. `cargo xtask bench [closed] [files] [lifecycle]` starts it.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 #![expect(
@@ -8,6 +8,7 @@
 )]
 
 mod files;
+mod lifecycle;
 mod series;
 
 use std::process::Command;
@@ -27,15 +28,27 @@ async fn main() {
         // `cargo test --benches` starts every bench once; there is nothing to test here.
         return;
     }
-    let host = Host::new().await;
+    let parts: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with("--"))
+        .collect();
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|named| named == part);
     println!("medians of {ROUNDS} rounds in ms (fastest to slowest), ours and the floor in turn\n");
     println!("| what | ours | floor | bare command | ratio | goal |");
     println!("|---|---|---|---|---|---|");
-    acquire(&host).await;
-    commands(&host).await;
-    throughput(&host).await;
-    host.finish().await;
-    files::measure().await;
+    if wanted("closed") {
+        let host = Host::new().await;
+        acquire(&host).await;
+        commands(&host).await;
+        throughput(&host).await;
+        host.finish().await;
+    }
+    if wanted("files") {
+        files::measure().await;
+    }
+    if wanted("lifecycle") {
+        lifecycle::measure().await;
+    }
 }
 
 async fn acquire(host: &Host) {
@@ -96,7 +109,7 @@ async fn acquire(host: &Host) {
         "docker run -d",
         "",
     );
-    row("dispose", &dispose, &bare_rm, "docker rm -f", "");
+    row("dispose by key", &dispose, &bare_rm, "docker rm -f", "");
 }
 
 async fn commands(host: &Host) {

@@ -10,6 +10,14 @@ use tokio::time::Instant;
 pub(crate) struct Series(pub(crate) Vec<Duration>);
 
 impl Series {
+    /// Measures what blocks.
+    pub(crate) fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let value = work();
+        self.0.push(start.elapsed());
+        value
+    }
+
     fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();

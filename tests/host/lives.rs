@@ -10,8 +10,8 @@ use serde_json::json;
 use stockade::exec::{AtOutputLimit, Background};
 use stockade::spec::{Hardening, Storage};
 use stockade::{
-    Backend as _, Error, ExecRequest, ExecStatus, Image, IsolationScope, ReadRequest, Sandbox,
-    SandboxKey, SandboxSpec, Which,
+    Backend as _, Error, ErrorKind, ExecRequest, ExecStatus, Image, IsolationScope, ReadRequest,
+    Sandbox, SandboxKey, SandboxSpec, Which,
 };
 use stockade_docker::{DockerBackend, DockerConfig, FilePlane};
 use stockade_tests::files::{batch, path};
@@ -22,6 +22,11 @@ const TROUBLE: Trouble = Trouble::Kills;
 
 /// How many lives go on at the same time in one host.
 const TOGETHER: u64 = 3;
+
+/// How often a life is begun anew while the daemon is away, and what is
+/// waited for between.
+const TRIES: u32 = 30;
+const AWAY: Duration = Duration::from_secs(1);
 
 /// What a host has for its lives.
 struct Host {
@@ -66,7 +71,7 @@ pub(crate) async fn run(owner: &str, image: &str, seed: u64, numbers: std::ops::
         let closed = TROUBLE
             .run("close", async |call| backend.close(call).await)
             .await;
-        if let Some(closed) = closed {
+        if let Ok(closed) = closed {
             TROUBLE.removed("close", &closed);
         }
     }
@@ -78,11 +83,28 @@ async fn connect(owner: &str, plane: FilePlane) -> DockerBackend {
         let config = DockerConfig::new(owner).file_plane(plane);
         // The daemon may be away when a host starts.
         let connect = async |call: &_| DockerBackend::connect(call, config).await;
-        if let Some(backend) = TROUBLE.run("connect", connect).await {
+        if let Ok(backend) = TROUBLE.run("connect", connect).await {
             return backend;
         }
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        tokio::time::sleep(AWAY).await;
     }
+}
+
+/// Tries again while the daemon is away: a life is meant to be lived.
+async fn acquire(
+    backend: &DockerBackend,
+    key: &SandboxKey,
+    spec: &Arc<SandboxSpec>,
+) -> Option<Sandbox> {
+    for _ in 0..TRIES {
+        let acquire = async |call: &_| backend.acquire(call, key, spec).await;
+        match TROUBLE.run("acquire", acquire).await {
+            Ok(sandbox) => return Some(sandbox),
+            Err(Some(ErrorKind::Unavailable)) => tokio::time::sleep(AWAY).await,
+            Err(_) => return None,
+        }
+    }
+    None
 }
 
 /// A life that panicked is a fault of ours or of the library's.
@@ -109,8 +131,7 @@ impl Host {
         let mut random = Rng::with_seed(self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let backend = &self.backends[random.usize(..2)];
         let (key, spec) = self.wanted(number, &mut random);
-        let acquire = async |call: &_| backend.acquire(call, &key, &spec).await;
-        let Some(sandbox) = TROUBLE.run("acquire", acquire).await else {
+        let Some(sandbox) = acquire(backend, &key, &spec).await else {
             return self.end(backend, &key, &mut random).await;
         };
         for _ in 0..random.u32(1..6) {
@@ -151,7 +172,7 @@ impl Host {
             return tell("end: dropped", true, "");
         }
         let dispose = async |call: &_| backend.dispose(call, key, Which::All).await;
-        if let Some(removed) = TROUBLE.run("dispose", dispose).await {
+        if let Ok(removed) = TROUBLE.run("dispose", dispose).await {
             TROUBLE.removed("dispose", &removed);
         }
     }
@@ -201,7 +222,7 @@ async fn command(sandbox: &Sandbox, random: &mut Rng) {
     };
     let request = request.build().unwrap();
     let exec = async |call: &_| sandbox.exec(call, request).await;
-    if let Some(outcome) = TROUBLE.run(name, exec).await {
+    if let Ok(outcome) = TROUBLE.run(name, exec).await {
         TROUBLE.status(name, &outcome.status, &expected);
     }
 }
@@ -218,7 +239,7 @@ async fn files(sandbox: &Sandbox, random: &mut Rng) {
             .write_files(call, batch(&folder, count, bytes))
             .await
     };
-    if TROUBLE.run("write files", write).await.is_none() {
+    if TROUBLE.run("write files", write).await.is_err() {
         return;
     }
     let read = async |call: &_| {
@@ -226,7 +247,7 @@ async fn files(sandbox: &Sandbox, random: &mut Rng) {
         let files = sandbox.read_files(call, ReadRequest::of(names)).await?;
         Ok::<_, Error>(files.iter().map(|file| file.content.len()).sum::<u64>())
     };
-    if let Some(total) = TROUBLE.run("read files", read).await
+    if let Ok(total) = TROUBLE.run("read files", read).await
         && total != (count * bytes) as u64
     {
         let detail = format!("{count} files of {bytes} bytes came back as {total} bytes");

@@ -70,7 +70,7 @@ pub(crate) async fn run(owner: &str, image: &str, seed: u64, length: Length) {
             }
             80..93 => {
                 let dispose = async |call: &_| backend.dispose(call, &key, Which::All).await;
-                if let Some(removed) = TROUBLE.run("dispose", dispose).await {
+                if let Ok(removed) = TROUBLE.run("dispose", dispose).await {
                     TROUBLE.removed("dispose", &removed);
                 }
             }
@@ -80,7 +80,7 @@ pub(crate) async fn run(owner: &str, image: &str, seed: u64, length: Length) {
     let closed = TROUBLE
         .run("close", async |call| backend.close(call).await)
         .await;
-    if let Some(closed) = closed {
+    if let Ok(closed) = closed {
         TROUBLE.removed("close", &closed);
     }
 }
@@ -101,7 +101,7 @@ async fn take(
     random: &mut Rng,
 ) {
     let acquire = async |call: &_| backend.acquire(call, key, spec).await;
-    let Some(sandbox) = TROUBLE.run("acquire", acquire).await else {
+    let Ok(sandbox) = TROUBLE.run("acquire", acquire).await else {
         return;
     };
     for _ in 0..random.u32(..4) {
@@ -117,7 +117,7 @@ async fn command(sandbox: &Sandbox, variant: &str) -> bool {
     let request = ExecRequest::shell("echo $VARIANT").timeout(Duration::from_secs(30));
     let request = request.build().unwrap();
     let exec = async |call: &_| sandbox.exec(call, request).await;
-    let Some(outcome) = TROUBLE.run("exec", exec).await else {
+    let Ok(outcome) = TROUBLE.run("exec", exec).await else {
         return false;
     };
     let expected = ExecStatus::Exited(0);
@@ -138,7 +138,7 @@ async fn reap(backend: &DockerBackend, random: &mut Rng) {
         false => ReapFilter::everything().including_in_use(),
     };
     let reap = async |call: &_| backend.reap(call, &filter).await;
-    if let Some(reaped) = TROUBLE.run("reap", reap).await {
+    if let Ok(reaped) = TROUBLE.run("reap", reap).await {
         TROUBLE.reaped("reap", &reaped);
     }
 }

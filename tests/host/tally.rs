@@ -31,17 +31,18 @@ pub(crate) enum Trouble {
 
 impl Trouble {
     /// Runs an operation within its deadline, and tells how it ended. Gives
-    /// what it gave.
+    /// what it gave, or the error's kind; `None` when there is none, since it
+    /// did not end.
     pub(crate) async fn run<T>(
         self,
         operation: &str,
         work: impl AsyncFnOnce(&Call) -> Result<T, Error>,
-    ) -> Option<T> {
+    ) -> Result<T, Option<ErrorKind>> {
         let call = Call::with_timeout(DEADLINE);
         match tokio::time::timeout(DEADLINE + GRACE, work(&call)).await {
             Ok(Ok(value)) => {
                 tell(&format!("{operation}: ok"), true, "");
-                Some(value)
+                Ok(value)
             }
             Ok(Err(error)) => {
                 let event = match error.refusal() {
@@ -50,12 +51,12 @@ impl Trouble {
                 };
                 let detail = format!("{error}\n{}", error.detail());
                 tell(&event, self.names(&error), detail.trim_end());
-                None
+                Err(Some(error.kind()))
             }
             Err(_) => {
                 let detail = format!("still at it {GRACE:?} after its deadline");
                 tell(&format!("{operation}: locked up"), false, &detail);
-                None
+                Err(None)
             }
         }
     }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
 
 use crate::cache::Cache;
 use crate::engine::{self, Engine};
@@ -22,20 +23,47 @@ pub(crate) fn demo() -> Result<()> {
     run(
         ["run", "build"],
         &[&package[..], &["--bin", "demo"]].concat(),
+        &[],
     )
 }
 
+/// What to measure.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// Only these parts
+    parts: Vec<Part>,
+}
+
+/// A part of the bench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Acquires, commands and throughput of a closed sandbox
+    Closed,
+    /// Files in both planes
+    Files,
+    /// Sandboxes taken over, replaced, listed and reaped
+    Lifecycle,
+}
+
 /// Measures what is promised, beside the bare docker commands.
-pub(crate) fn bench() -> Result<()> {
+pub(crate) fn bench(args: &BenchArgs) -> Result<()> {
+    let parts = args.parts.iter().map(|part| match part {
+        Part::Closed => "closed",
+        Part::Files => "files",
+        Part::Lifecycle => "lifecycle",
+    });
+    let parts: Vec<&str> = parts.collect();
     let package = ["--locked", "--package", "stockade-tests"];
     run(
         ["bench", "bench"],
         &[&package[..], &["--bench", "closed"]].concat(),
+        &parts,
     )
 }
 
-/// Prepares everything, builds, and runs; how cargo calls both comes first.
-fn run([run, build]: [&str; 2], what: &[&str]) -> Result<()> {
+/// Prepares everything, builds, and runs; how cargo calls both comes first, and what the program
+/// is told last.
+fn run([run, build]: [&str; 2], what: &[&str], words: &[&str]) -> Result<()> {
     let mut steps = Steps::default();
     let cache = Cache::open()?;
     let engine = steps.run("engine", || engine::up(&cache))?;
@@ -45,6 +73,9 @@ fn run([run, build]: [&str; 2], what: &[&str]) -> Result<()> {
     let building = cargo().arg(build).args(what).args(only_build);
     steps.run("build", || test::pass(&building))?;
     let mut program = cargo().args([run, "--quiet"]).args(what);
+    if !words.is_empty() {
+        program = program.arg("--").args(words);
+    }
     program = program
         .env("STOCKADE_DEMO_SCRATCH", SCRATCH)
         .env("STOCKADE_DEMO_OUT", cache.subfolder("demo")?);

@@ -51,7 +51,7 @@ enum Command {
     /// Show the main job on a real engine
     Demo,
     /// Measure what is promised, beside the bare docker commands
-    Bench,
+    Bench(demo::BenchArgs),
     /// Check everything that must hold before a change lands
     Test(test::TestArgs),
     /// The engine that demo and tests run against
@@ -74,7 +74,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Xtask::parse().command {
         Command::Demo => demo::demo(),
-        Command::Bench => demo::bench(),
+        Command::Bench(args) => demo::bench(&args),
         Command::Test(args) => test::run(&args),
         Command::Engine(args) => engine::run(args),
         Command::Engines(args) => engines::run(&args),

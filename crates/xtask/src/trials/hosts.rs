@@ -16,6 +16,10 @@ use crate::workspace::build;
 /// How long an answer of the engine may take on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The age at which a folder of a dead host is removed (`docker_driver`), and a little more.
+#[cfg(target_os = "linux")]
+const SETTLED: Duration = Duration::from_secs(65);
+
 /// What hosts are started with.
 #[derive(Debug)]
 pub(super) struct Hosts {
@@ -108,17 +112,9 @@ impl Hosts {
     }
 
     /// Removes everything of the owner as an operator would, and requires that nothing is left on
-    /// the engine and in the folders of the hosts.
+    /// the engine.
     pub(super) fn undo(&self, verdict: &mut Verdict) -> Result<()> {
-        let finished = self.program("reap")?.deadline(PATIENCE).finish()?;
-        if !finished.status.success() {
-            bail!(
-                "the host that reaps ended early: {}",
-                tail(&finished.stderr)
-            );
-        }
-        let reaped: Reaped =
-            serde_json::from_slice(&finished.stdout).context("what the host that reaps says")?;
+        let reaped = self.reap()?;
         verdict.tell(
             "removed by the last reap",
             format_args!("{} sandboxes, {} others", reaped.sandboxes, reaped.others),
@@ -127,8 +123,33 @@ impl Hosts {
         for (what, words) in SORTS {
             verdict.none(&format!("{what} left"), &self.listed(words, true)?);
         }
+        Ok(())
+    }
+
+    /// Requires that nothing is left in the folders for temporary files and locks.
+    pub(super) fn no_files(&self, verdict: &mut Verdict) -> Result<()> {
         verdict.none("temporary and lock files left", &self.files()?);
         Ok(())
+    }
+
+    /// The same after hosts were killed, whose folders are removed by a host that comes when they
+    /// are old enough to be nobody's.
+    #[cfg(target_os = "linux")]
+    pub(super) fn no_files_of_the_dead(&self, verdict: &mut Verdict) -> Result<()> {
+        std::thread::sleep(SETTLED);
+        self.reap()?;
+        self.no_files(verdict)
+    }
+
+    fn reap(&self) -> Result<Reaped> {
+        let finished = self.program("reap")?.deadline(PATIENCE).finish()?;
+        if !finished.status.success() {
+            bail!(
+                "the host that reaps ended early: {}",
+                tail(&finished.stderr)
+            );
+        }
+        serde_json::from_slice(&finished.stdout).context("what the host that reaps says")
     }
 }
 
@@ -170,7 +191,9 @@ fn files_below(folder: &Path, found: &mut Vec<String>) -> Result<()> {
         if path.is_dir() {
             files_below(&path, found)?;
         } else {
-            found.push(path.display().to_string());
+            let content = std::fs::read(&path).with_context(reading)?;
+            let content = String::from_utf8_lossy(&content[..content.len().min(100)]).into_owned();
+            found.push(format!("{} {content:?}", path.display()));
         }
     }
     Ok(())

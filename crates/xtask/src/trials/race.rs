@@ -82,6 +82,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<()> {
         left.len() <= 1,
     );
     hosts.undo(&mut verdict)?;
+    hosts.no_files(&mut verdict)?;
     if let Some(make) = args.engine {
         engine::down(&cache, make)?;
     }

@@ -129,6 +129,8 @@ fn soak(args: &SoakArgs, cache: &Cache, hosts: &Hosts) -> Result<Verdict> {
     verdict.none("sandboxes that stay paused", &hosts.listed(&paused, false)?);
     hosts.undo(&mut verdict)?;
     unlabelled(&mut verdict, hosts)?;
+    say("waiting until the folders of killed hosts may be removed");
+    hosts.no_files_of_the_dead(&mut verdict)?;
     Ok(verdict)
 }
 
