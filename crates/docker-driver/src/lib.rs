@@ -21,7 +21,10 @@
 //! - A failed call is a [`CallError`] with a [`CallErrorKind`]. Where the
 //!   engine can be asked whether something exists, it is asked; docker's
 //!   English is read in one table, where it is all there is.
-//! - [`InvocationLog`] counts every process that was started.
+//! - Times are read as [`SystemTime`](std::time::SystemTime)s of the engine's
+//!   clock, which [`EngineTime`] asks for; they are compared with nothing else.
+//! - [`InvocationLog`] counts every process that was started, by a name of
+//!   [`VERBS`], which lists all calls that there are.
 //!
 //! ```no_run
 //! use docker_driver::{BindConfig, Bounds, Docker, ImageRef, InspectImage};

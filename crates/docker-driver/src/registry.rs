@@ -9,7 +9,7 @@ use crate::verbs::{
     RunDetached, RunForeground, StartContainer, UnpauseContainer, Version,
 };
 
-/// Is in the list of all verbs. Only [`registry`] implements it, and every
+/// Is in the list of all verbs. Only the macro below implements it, and every
 /// [`Verb`] has to, so that none can be left out of the list.
 #[expect(unnameable_types, reason = "nobody else may implement it")]
 pub trait Registered {}

@@ -33,8 +33,8 @@ pub struct InspectContainers {
 }
 
 impl InspectContainers {
-    /// Most containers of one call, so that words and answer stay within what
-    /// the system and this driver take.
+    /// Most containers of one call: their words are 6.5 KiB, and their answers
+    /// stay within the 16 MiB that one answer may have.
     pub const MOST: usize = 100;
 
     /// The calls that look at all of these containers: one for each
@@ -183,8 +183,8 @@ impl Verb for InspectContainers {
         Ok(found)
     }
 
-    /// A container of the test machine has 8 KiB; its labels and its variables
-    /// may be more.
+    /// 160 KiB for each container that one call may ask for: ordinary facts are
+    /// 8 KiB, and labels and variables come on top.
     fn stdout_limit(&self) -> usize {
         2 * STDOUT_LIMIT
     }
