@@ -19,6 +19,7 @@ pub struct DockerConfig {
     pub(crate) docker_path: PathBuf,
     pub(crate) environment: Option<BTreeMap<OsString, OsString>>,
     pub(crate) command_timeout: Duration,
+    pub(crate) cleanup_window: Duration,
     pub(crate) pull_timeout: Duration,
     pub(crate) build_timeout: Duration,
     pub(crate) build_network: bool,
@@ -96,6 +97,7 @@ impl DockerConfig {
             pull_timeout: Duration::from_secs(600),
             build_timeout: Duration::from_secs(600),
             build_network: true,
+            cleanup_window: Duration::from_secs(5),
             in_flight: 8,
             runtime: RuntimeSource::Carried,
             file_plane: FilePlane::Tar,
@@ -123,6 +125,15 @@ impl DockerConfig {
     #[must_use]
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.command_timeout = timeout;
+        self
+    }
+
+    /// How long whoever asked for something is kept waiting for the removal of
+    /// what is of no use any more. It goes on behind their back then, and
+    /// [`close`](stockade::Backend::close) waits for it. Default 5 s.
+    #[must_use]
+    pub fn cleanup_window(mut self, window: Duration) -> Self {
+        self.cleanup_window = window;
         self
     }
 

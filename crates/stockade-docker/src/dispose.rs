@@ -133,9 +133,10 @@ impl Sought<'_> {
             }
         }
         // Of a kind that this process has not seen, or a stranger with labels
-        // that its image has: all of them tell.
+        // that its image has, or labels that lie: all of them tell.
         for described in engine.describe(call, unknown).await? {
-            targets.extend(target(engine.owner(), described));
+            let target = target(engine.owner(), described);
+            targets.extend(target.filter(|target| self.picks(&target.labels)));
         }
         Ok(targets)
     }
@@ -221,19 +222,19 @@ fn labels_of(key: &SandboxKey, kind: &Kind) -> Labels {
 }
 
 /// A container as something to remove; `None` when it is not the owner's.
+/// Whose it is follows from its key alone, whatever its other labels say.
 pub(crate) fn target(owner: &str, described: Described) -> Option<Target> {
     let Described { found, labels, .. } = described;
     let role = names::role(owner, &found.name, &labels)?;
-    let label = |key: &str| labels.get(key).cloned().unwrap_or_default();
+    let label = |key: &str| labels.get(key).map(String::as_str);
+    let key = label(label::KEY).and_then(names::key_of);
+    let kind = label(label::KIND).and_then(|kind| kind.parse().ok());
+    let labels = key.zip(kind).map(|(key, kind)| labels_of(&key, &kind));
     Some(Target {
         id: found.id,
         role,
-        labels: Labels {
-            key: label(label::KEY),
-            agent: label(label::AGENT),
-            conversation: label(label::CONVERSATION),
-            kind: label(label::KIND),
-        },
+        // A probe has no key.
+        labels: labels.unwrap_or_default(),
     })
 }
 

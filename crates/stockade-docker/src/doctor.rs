@@ -153,7 +153,7 @@ async fn try_sandbox(call: &Call, backend: &DockerBackend, image: &str) -> Resul
     };
     let outcome = tried.await;
     // Also when the call is over: nothing may be left.
-    let window = Call::with_timeout(backend.engine().cleanup_window());
+    let window = Call::with_timeout(backend.engine().config().command_timeout);
     let removed = backend.dispose(&window, &key, Which::All).await?;
     let _ = backend.close(&window).await?;
     let outcome = outcome?;

@@ -9,24 +9,14 @@
 
 use bytes::Bytes;
 use docker_driver::{ContainerId, ContainerPath, CopyIn, CreateContainer, RunOptions};
-use stockade::disposal::RemovalFailure;
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Result};
 
-use super::{Asked, Created, Engine, disposal_code, unfit};
+use super::{Asked, Created, Engine, Unclaimed, unfit};
 use crate::names;
 use crate::plan::Holder;
 
 /// Permissions of the work directory.
 const MODE: u32 = 0o700;
-
-/// How often the removal of a holder is tried.
-const TRIES: u32 = 2;
-
-/// A sandbox that nobody has taken over yet. Dropped, it is removed.
-struct Unclaimed {
-    engine: Engine,
-    id: Option<String>,
-}
 
 impl Engine {
     /// Makes a container with a work directory on disk and starts it: four
@@ -73,7 +63,8 @@ impl Engine {
             made => made.or_error(Operation::Acquire, Phase::Create)?,
         };
         let made = self.make_with(&call, &holder, tar, options).await;
-        self.discard(holder.as_str()).await;
+        // Within this task, which is behind its caller already.
+        self.try_to_discard(holder.as_str()).await;
         made
     }
 
@@ -89,47 +80,9 @@ impl Engine {
         copied.or_error(Operation::Acquire, Phase::Create)?;
         let options = options.volumes_from(holder.clone());
         Ok(match self.create(call, options).await? {
-            Created::Made(id) => Ok(Unclaimed {
-                engine: self.clone(),
-                id: Some(id),
-            }),
+            Created::Made(id) => Ok(Unclaimed::new(self, id)),
             Created::Failed(failed) => Err(failed),
         })
-    }
-
-    /// Removes a container that nobody waits for, and keeps what goes wrong
-    /// for whoever closes the backend.
-    async fn discard(&self, id: &str) {
-        let mut last = None;
-        for _ in 0..TRIES {
-            let call = Call::with_timeout(self.cleanup_window());
-            match self.remove(&call, id).await {
-                Ok(()) => return,
-                Err(error) => last = Some(error),
-            }
-        }
-        if let Some(error) = last {
-            let code = disposal_code(&error);
-            let failure = RemovalFailure::new(code, id, error.to_string());
-            self.lock_failures().push(failure);
-        }
-    }
-}
-
-impl Unclaimed {
-    fn claim(mut self) -> String {
-        self.id.take().unwrap_or_default()
-    }
-}
-
-impl Drop for Unclaimed {
-    fn drop(&mut self) {
-        if let Some(id) = self.id.take() {
-            let engine = self.engine.clone();
-            let discard = async move { engine.discard(&id).await };
-            let inner = &self.engine.inner;
-            inner.tasks.spawn_on(discard, &inner.runtime);
-        }
     }
 }
 

@@ -6,14 +6,14 @@ use bytes::Bytes;
 use docker_driver::{
     CallErrorKind, ContainerName, ContainerPath, CopyIn, CreateContainer, CreationMark,
     ForegroundOutput, ImageFacts, ImageRef, InspectContainer, InspectImage, Label, LineSink, Pull,
-    RemoveContainer, RunForeground, RunOptions, User,
+    RunForeground, RunOptions, User,
 };
 use stockade::spec::Platform;
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Refusal, Result};
 use stockade_wire::limits::FACTS;
 use stockade_wire::message::Facts;
 
-use super::{Asked, Engine, unfit};
+use super::{Asked, Engine, Unclaimed, unfit};
 use crate::names::{self, label};
 use crate::plan::{self, RUNTIME_DIR};
 
@@ -173,14 +173,13 @@ impl Engine {
             }
             made => made.or_error(Operation::Acquire, Phase::Runtime)?,
         };
+        let filler = Unclaimed::new(self, id.as_str());
         let root = ContainerPath::new("/").map_err(unfit)?;
         let copied = self.mutate(call, CopyIn::new(&id, root, tar)).await;
         let copied = copied.or_error(Operation::Acquire, Phase::Runtime);
-        let window = Call::with_timeout(self.cleanup_window());
-        let removed = self.mutate(&window, RemoveContainer::new(&id)).await;
-        copied?;
-        removed.or_error(Operation::Acquire, Phase::Runtime)?;
-        Ok(true)
+        // Its name is what others wait for.
+        self.discard(&filler.claim()).await;
+        copied.map(|_| true)
     }
 
     /// Removes a filling container that nobody can be at any more.

@@ -14,16 +14,18 @@ mod lift;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use docker_driver::{
-    BindConfig, Bounds, CallError, Docker, EngineFacts, EngineTime, Environment, InvalidName, Mutation, Query,
+    BindConfig, Bounds, CallError, Docker, EngineFacts, EngineTime, Environment, InvalidName,
+    Mutation, Query,
 };
 use stockade::disposal::RemovalFailure;
 use stockade::spec::Platform;
 use stockade::vocabulary::DisposalCode;
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Removed, Result};
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -41,8 +43,8 @@ pub(crate) use inquiry::Inquired;
 pub(crate) use inventory::{Inventory, by_id, by_name};
 pub(crate) use lift::{call as lift_call, disposal_code, lost};
 
-/// How long removing what is of no use may take when its own call is over.
-const CLEANUP_WINDOW: Duration = Duration::from_secs(30);
+/// How often the removal of what is of no use is tried.
+const TRIES: u32 = 2;
 
 /// One bound engine; cheap to clone.
 #[derive(Debug, Clone)]
@@ -147,9 +149,38 @@ impl Engine {
         self.inner.docker.log().counts().total()
     }
 
-    /// How long a removal may take when its call is over.
-    pub(crate) fn cleanup_window(&self) -> Duration {
-        CLEANUP_WINDOW
+    /// Removes a container that is of no use, and waits for the cleanup
+    /// window; whether it is gone by then. It goes on in the background
+    /// otherwise, and what goes wrong is kept for whoever closes the backend.
+    pub(crate) async fn discard(&self, id: &str) -> bool {
+        let discarding = self.discard_behind(id.to_owned());
+        let window = self.inner.config.cleanup_window;
+        matches!(tokio::time::timeout(window, discarding).await, Ok(Ok(true)))
+    }
+
+    /// The same without waiting.
+    pub(crate) fn discard_behind(&self, id: String) -> JoinHandle<bool> {
+        let engine = self.clone();
+        let discarding = async move { engine.try_to_discard(&id).await };
+        self.inner.tasks.spawn_on(discarding, &self.inner.runtime)
+    }
+
+    async fn try_to_discard(&self, id: &str) -> bool {
+        let mut last = None;
+        for _ in 0..TRIES {
+            // Nobody's call: it may take as long as its command may.
+            let call = Call::with_timeout(self.inner.config.command_timeout);
+            match self.remove(&call, id).await {
+                Ok(()) => return true,
+                Err(error) => last = Some(error),
+            }
+        }
+        if let Some(error) = last {
+            let code = disposal_code(&error);
+            let failure = RemovalFailure::new(code, id, error.to_string());
+            self.lock_failures().push(failure);
+        }
+        false
     }
 
     /// Waits for background work, and says what of it failed.
@@ -204,6 +235,34 @@ impl Engine {
         Bounds {
             deadline: Instant::from_std(call.deadline()),
             cancel: CancellationToken::new(),
+        }
+    }
+}
+
+/// A container that nobody has taken over yet. Dropped, it is removed, and what
+/// goes wrong is kept for whoever closes the backend.
+struct Unclaimed {
+    engine: Engine,
+    id: Option<String>,
+}
+
+impl Unclaimed {
+    fn new(engine: &Engine, id: impl Into<String>) -> Self {
+        Self {
+            engine: engine.clone(),
+            id: Some(id.into()),
+        }
+    }
+
+    fn claim(mut self) -> String {
+        self.id.take().unwrap_or_default()
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            drop(self.engine.discard_behind(id));
         }
     }
 }

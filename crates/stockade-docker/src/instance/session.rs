@@ -223,24 +223,19 @@ impl Session {
     /// more, and says so.
     pub(crate) async fn give_up(&self, why: &str) -> Error {
         self.bury(why);
-        let call = Call::with_timeout(self.engine.cleanup_window());
         let error = Error::new(ErrorKind::Lost, Operation::Exec)
             .message(format!(
                 "sandbox {} was given up: {why}; acquire it again",
                 self.name
             ))
             .phase(Phase::Channel);
-        match self.engine.remove(&call, &self.id).await {
-            Ok(()) => error.build(),
-            Err(removal) => error
-                .left_behind(LeftBehind::new(
-                    LeftBehindKind::Container,
-                    &self.name,
-                    Removal::ByReap,
-                ))
-                .detail(removal.to_string())
-                .build(),
+        if self.engine.discard(&self.id).await {
+            return error.build();
         }
+        let (kind, name) = (LeftBehindKind::Container, &self.name);
+        error
+            .left_behind(LeftBehind::new(kind, name, Removal::Scheduled))
+            .build()
     }
 
     /// The slot, once whoever opens or kills is done with it.
