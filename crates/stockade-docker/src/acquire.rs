@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use docker_driver::{ContainerName, CreationMark, Label};
+use stockade::error::{LeftBehindKind, Removal};
 use stockade::{
-    Call, Error, ErrorKind, InstanceId, Operation, Phase, Refusal, Result, Sandbox, SandboxKey,
-    SandboxSpec,
+    Call, Error, ErrorKind, InstanceId, LeftBehind, Operation, Phase, Refusal, Result, Sandbox,
+    SandboxKey, SandboxSpec,
 };
 use tokio::time::Instant;
 
@@ -229,10 +230,7 @@ impl Acquire<'_> {
                         return self.or_explained(failed, Some(observed.id)).await;
                     }
                 }
-                Decision::RemoveOurs => {
-                    self.remove(&observed).await?;
-                    return self.or_explained(failed, None).await;
-                }
+                Decision::RemoveOurs => return self.undo(failed, &observed).await,
                 Decision::Replace => {
                     if self.remove_ended(&observed).await? {
                         return Ok(None);
@@ -266,6 +264,25 @@ impl Acquire<'_> {
         }
     }
 
+    /// Removes what the create left that failed. The create's error stands,
+    /// also when that fails as well; what is left is named in it.
+    async fn undo(
+        &self,
+        failed: Option<CreateFailed>,
+        observed: &Observed,
+    ) -> Result<Option<Sandbox>, Failure> {
+        let Err(removal) = self.remove(observed).await else {
+            return self.or_explained(failed, None).await;
+        };
+        let left = LeftBehind::new(
+            LeftBehindKind::Container,
+            format!("{} ({removal})", self.name),
+            Removal::ByReap,
+        );
+        let error = failed.map_or(removal, |failed| failed.error);
+        Err(error.reopen().left_behind(left).build().into())
+    }
+
     async fn start(&self, observed: &Observed) -> Result<bool> {
         let _phase = self.call.enter(Phase::Create);
         self.inner.engine.start(self.call, &observed.id).await
@@ -293,14 +310,19 @@ impl Acquire<'_> {
     async fn remove(&self, observed: &Observed) -> Result<()> {
         let _phase = self.call.enter(Phase::Undo);
         self.inner.bury(&observed.id, "it was replaced");
-        self.inner.engine.remove(self.call, &observed.id).await
+        let engine = &self.inner.engine;
+        engine
+            .remove(self.call, Operation::Acquire, &observed.id)
+            .await
     }
 
     /// Removes one that has ended; false when it runs by now.
     async fn remove_ended(&self, observed: &Observed) -> Result<bool> {
         let _phase = self.call.enter(Phase::Undo);
         let engine = &self.inner.engine;
-        let gone = engine.remove_ended(self.call, &observed.id).await?;
+        let gone = engine
+            .remove_ended(self.call, Operation::Acquire, &observed.id)
+            .await?;
         if gone {
             self.inner.bury(&observed.id, "it was replaced");
         }

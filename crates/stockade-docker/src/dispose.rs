@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use stockade::disposal::RemovalFailure;
 use stockade::vocabulary::DisposalCode;
-use stockade::{Call, Error, Kind, Phase, Removed, Result, SandboxKey, Which};
+use stockade::{Call, Error, Kind, Operation, Phase, Removed, Result, SandboxKey, Which};
 
 use crate::backend::Inner;
 use crate::engine::{self, Described, Found};
@@ -247,7 +247,10 @@ pub(crate) async fn remove(inner: &Arc<Inner>, call: &Call, targets: Vec<Target>
         inner.bury(&target.id, "it was disposed of");
     }
     let removals = targets.into_iter().map(async |target| {
-        let result = inner.engine.remove(call, &target.id).await;
+        let result = inner
+            .engine
+            .remove(call, Operation::Dispose, &target.id)
+            .await;
         (target, result)
     });
     for (target, result) in join_all(removals).await {

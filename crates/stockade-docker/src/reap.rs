@@ -224,7 +224,7 @@ async fn gone_unless_started(
 ) -> bool {
     let id = &guest.target.id;
     let _phase = call.enter(Phase::Dispose);
-    match inner.engine.remove_ended(call, id).await {
+    match inner.engine.remove_ended(call, Operation::Reap, id).await {
         Ok(true) => {
             inner.bury(id, "it was reaped");
             outcome.sandboxes += 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use docker_driver::{
-    CallError, CallErrorKind, ContainerFacts, ContainerId, ContainerName, ExecStream,
+    CallError, CallErrorKind, ContainerFacts, ContainerId, ContainerName, ContainerRef, ExecStream,
     InspectContainer, InspectContainers, InspectVolume, KillContainer, Label, ListContainers,
     ListVolumes, Removal, RemoveContainer, RemoveVolume, RunDetached, RunOptions, Signal,
     StartContainer, StreamControl, StreamInput, StreamOutput, VolumeName,
@@ -110,17 +110,25 @@ impl Engine {
         }
     }
 
+    /// What the engine says of a container; `None` when there is none, also
+    /// when it went while it was looked at.
+    pub(super) async fn look(
+        &self,
+        call: &Call,
+        operation: Operation,
+        container: impl Into<ContainerRef>,
+    ) -> Result<Option<ContainerFacts>> {
+        match self.query(call, InspectContainer::new(container)).await {
+            Asked::Failed(error) if error.kind() == CallErrorKind::NoSuchContainer => Ok(None),
+            found => found.or_error(operation, Phase::Observe),
+        }
+    }
+
     /// What stands under a name.
     pub(crate) async fn observe(&self, call: &Call, name: &str) -> Result<Option<Observed>> {
         let name = ContainerName::new(name).map_err(unfit)?;
-        match self.query(call, InspectContainer::new(name)).await {
-            // It went while it was looked at.
-            Asked::Failed(error) if error.kind() == CallErrorKind::NoSuchContainer => Ok(None),
-            found => Ok(found
-                .or_error(Operation::Acquire, Phase::Observe)?
-                .as_ref()
-                .map(observed)),
-        }
+        let found = self.look(call, Operation::Acquire, name).await?;
+        Ok(found.as_ref().map(observed))
     }
 
     /// Whether a container of this owner has a name. To look for what is not
@@ -155,8 +163,7 @@ impl Engine {
     /// Whether a container runs; one that is gone does not.
     pub(crate) async fn is_running(&self, call: &Call, id: &str) -> Result<bool> {
         let id = ContainerId::new(id).map_err(unfit)?;
-        let found = self.query(call, InspectContainer::new(id)).await;
-        let found = found.or_error(Operation::Exec, Phase::Channel)?;
+        let found = self.look(call, Operation::Exec, id).await?;
         Ok(found.is_some_and(|facts| facts.state.running))
     }
 
@@ -260,7 +267,7 @@ impl Engine {
 
     /// Removes a container with its anonymous volumes. One that is gone is
     /// removed.
-    pub(crate) async fn remove(&self, call: &Call, id: &str) -> Result<()> {
+    pub(crate) async fn remove(&self, call: &Call, operation: Operation, id: &str) -> Result<()> {
         let id = ContainerId::new(id).map_err(unfit)?;
         loop {
             match self.mutate(call, RemoveContainer::new(id.clone())).await {
@@ -268,31 +275,30 @@ impl Engine {
                 // ended: it is removed when it is gone, and asked for until.
                 Asked::Failed(error) if error.kind() == CallErrorKind::BeingRemoved => {
                     let waited = call.bound(tokio::time::sleep(SETTLE)).await;
-                    waited.map_err(|why| Error::interrupted(Operation::Dispose, why).build())?;
+                    waited.map_err(|why| Error::interrupted(operation, why).build())?;
                 }
-                removed => {
-                    return removed
-                        .or_error(Operation::Dispose, Phase::Dispose)
-                        .map(drop);
-                }
+                removed => return removed.or_error(operation, Phase::Dispose).map(drop),
             }
         }
     }
 
     /// Removes a container that was seen to have ended. False when it runs,
     /// because somebody has started it since.
-    pub(crate) async fn remove_ended(&self, call: &Call, id: &str) -> Result<bool> {
+    pub(crate) async fn remove_ended(
+        &self,
+        call: &Call,
+        operation: Operation,
+        id: &str,
+    ) -> Result<bool> {
         let container = ContainerId::new(id).map_err(unfit)?;
         let verb = RemoveContainer::new(container).unless_running();
         match self.mutate(call, verb).await {
             Asked::Failed(error) if error.kind() == CallErrorKind::BeingRemoved => {
-                self.remove(call, id).await.map(|()| true)
+                self.remove(call, operation, id).await.map(|()| true)
             }
             // Docker's words for it are many; the container itself tells.
             Asked::Failed(_) if self.is_running(call, id).await? => Ok(false),
-            removed => removed
-                .or_error(Operation::Dispose, Phase::Dispose)
-                .map(|_| true),
+            removed => removed.or_error(operation, Phase::Dispose).map(|_| true),
         }
     }
 

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use docker_driver::{
-    CallErrorKind, ContainerId, Events, Hold, HoldRequest, InspectContainer, UnpauseContainer,
-};
+use docker_driver::{CallErrorKind, ContainerId, Events, Hold, HoldRequest, UnpauseContainer};
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Refusal, Result};
 
 use super::{Asked, Engine, lift, lost, unfit};
@@ -97,8 +95,7 @@ impl Engine {
     /// Whether a container is paused; one that is gone is not.
     pub(crate) async fn is_paused(&self, call: &Call, id: &str) -> Result<bool> {
         let id = ContainerId::new(id).map_err(unfit)?;
-        let found = self.query(call, InspectContainer::new(id)).await;
-        let found = found.or_error(Operation::Exec, Phase::Observe)?;
+        let found = self.look(call, Operation::Exec, id).await?;
         Ok(found.is_some_and(|facts| facts.state.status == "paused"))
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use docker_driver::{
     CallErrorKind, ContainerName, ContainerPath, CopyIn, CreateContainer, CreationMark,
-    ForegroundOutput, ImageFacts, ImageRef, InspectContainer, InspectImage, Label, LineSink, Pull,
-    RunForeground, RunOptions, User,
+    ForegroundOutput, ImageFacts, ImageRef, InspectImage, Label, LineSink, Pull, RunForeground,
+    RunOptions, User,
 };
 use stockade::spec::Platform;
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Refusal, Result};
@@ -185,8 +185,7 @@ impl Engine {
     /// Removes a filling container that nobody can be at any more.
     async fn remove_stale(&self, call: &Call, name: &str) -> Result<()> {
         let reference = ContainerName::new(name).map_err(unfit)?;
-        let found = self.query(call, InspectContainer::new(reference)).await;
-        let Some(facts) = found.or_error(Operation::Acquire, Phase::Runtime)? else {
+        let Some(facts) = self.look(call, Operation::Acquire, reference).await? else {
             return Ok(());
         };
         let label = |key: &str| facts.labels.get(key).map(String::as_str);
@@ -196,7 +195,8 @@ impl Engine {
             && !facts.state.running
             && age.is_some_and(|age| age > STALE.as_millis());
         if stale {
-            self.remove(call, facts.id.as_str()).await
+            self.remove(call, Operation::Acquire, facts.id.as_str())
+                .await
         } else {
             Ok(())
         }

@@ -41,7 +41,7 @@ pub(super) fn bind(error: BindError) -> Error {
 
 /// A docker command that did not answer.
 pub(crate) fn call(operation: Operation, phase: Phase, error: CallError) -> Error {
-    let mut builder = Error::new(kind(error.kind()), operation)
+    let mut builder = Error::new(kind(operation, error.kind()), operation)
         .message(error.to_string())
         .phase(phase)
         .detail(error.detail());
@@ -69,7 +69,20 @@ pub(crate) fn disposal_code(error: &Error) -> DisposalCode {
     }
 }
 
-fn kind(kind: CallErrorKind) -> ErrorKind {
+fn kind(operation: Operation, kind: CallErrorKind) -> ErrorKind {
+    let gone = matches!(
+        kind,
+        CallErrorKind::NoSuchContainer | CallErrorKind::NotRunning
+    );
+    // Whoever makes or removes a sandbox may find none; whoever uses one has
+    // lost it.
+    let looks_for_one = matches!(
+        operation,
+        Operation::Acquire | Operation::Dispose | Operation::Reap
+    );
+    if gone && !looks_for_one {
+        return ErrorKind::Lost;
+    }
     match kind {
         CallErrorKind::NameConflict => ErrorKind::Conflict,
         CallErrorKind::NoSuchContainer

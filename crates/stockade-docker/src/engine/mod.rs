@@ -94,6 +94,10 @@ impl Engine {
                 .build()
         })?;
         let run = names::nonce()?;
+        let locks = LockFolder::of_this_user();
+        let swept = locks.clone();
+        // Whether it works is nobody's concern but the next sweep's.
+        let _ = tokio::task::spawn_blocking(move || swept.sweep()).await;
         let tasks = TaskTracker::new();
         // A closed tracker still takes tasks; it is what lets a wait for all
         // of them end.
@@ -104,7 +108,7 @@ impl Engine {
                 config,
                 platform,
                 run,
-                locks: LockFolder::of_this_user(),
+                locks,
                 runtime: Handle::current(),
                 tasks,
                 failures: Mutex::default(),
@@ -170,7 +174,7 @@ impl Engine {
         for _ in 0..TRIES {
             // Nobody's call: it may take as long as its command may.
             let call = Call::with_timeout(self.inner.config.command_timeout);
-            match self.remove(&call, id).await {
+            match self.remove(&call, Operation::Dispose, id).await {
                 Ok(()) => return true,
                 Err(error) => last = Some(error),
             }

@@ -21,6 +21,9 @@ use sha2::{Digest, Sha256};
 /// before anybody else has looked.
 const LOOK: Duration = Duration::from_millis(2);
 
+/// Longer than any sandbox lives.
+const OUTLIVED: Duration = Duration::from_secs(8 * 24 * 3600);
+
 /// A lock that is held. Dropped, it is given back unless a guard has it too.
 #[derive(Debug)]
 pub(crate) struct Lock {
@@ -78,6 +81,30 @@ impl LockFolder {
             return Err(io::Error::other(format!("{path} belongs to somebody else")));
         }
         Ok(())
+    }
+
+    /// Removes what hosts left that were killed between taking a lock and
+    /// pausing, and the records of pauses so old that no sandbox can be in
+    /// them any more. What cannot be looked at stays.
+    pub(crate) fn sweep(&self) {
+        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let is_lock = path
+                .extension()
+                .is_some_and(|extension| extension == "hold");
+            let is_old = |found: fs::Metadata| {
+                let age = found.modified().ok().and_then(|time| time.elapsed().ok());
+                found.len() == 0 || age.is_some_and(|age| age > OUTLIVED)
+            };
+            if is_lock && entry.metadata().is_ok_and(is_old) {
+                // Nobody else's, and the file of that name, by its own rules.
+                if let Ok(Some(lock)) = Lock::try_take(&path)
+                    && lock.file.metadata().is_ok_and(is_old)
+                {
+                    lock.give_back();
+                }
+            }
+        }
     }
 
     /// Takes the lock, when it is free.
@@ -208,6 +235,30 @@ mod tests {
         assert!(next.path().exists());
         assert!(Lock::try_take(next.path()).unwrap().is_none());
         drop(folder);
+    }
+
+    #[tokio::test]
+    async fn a_sweep_takes_what_dead_hosts_left_and_no_lock_and_no_record() {
+        let (_home, folder) = folder();
+        let held = folder.take("engine", "held").await.unwrap();
+        let dead = folder.take("engine", "dead").await.unwrap();
+        let (dead_path, held_path) = (dead.path().to_owned(), held.path().to_owned());
+        // Killed before it had paused.
+        drop(dead);
+        let mut paused = folder.take("engine", "paused").await.unwrap();
+        let paused_path = paused.path().to_owned();
+        paused.file.write_all(b"paused").unwrap();
+        drop(paused);
+        fs::write(folder.0.join("other"), "").unwrap();
+        folder.sweep();
+        assert!(!dead_path.exists());
+        assert!(held_path.exists() && paused_path.exists() && folder.0.join("other").exists());
+        let mut record = Lock::try_take(&paused_path).unwrap().unwrap();
+        assert!(
+            record.is_left_behind().unwrap(),
+            "whoever comes next thaws it"
+        );
+        drop(held);
     }
 
     #[test]
