@@ -3,6 +3,7 @@
 use serde_json::json;
 use stockade::{Backend as _, Refusal, Which};
 use stockade_docker::DockerBackend;
+use stockade_docker::operate::SandboxState;
 
 use crate::failure::Failure;
 use crate::named::{self, Name};
@@ -34,6 +35,12 @@ async fn made(args: &args::Create, session: &Session) -> Result<u8, Failure> {
             "there is a sandbox `{name}`; use it, choose another name, or remove it with `stockade rm {name}`"
         ))
     };
+    // Looked for first: an acquire replaces one of other options that nobody
+    // uses just now.
+    let there = named::listed(&session.call, &backend, &name).await?;
+    if there.iter().any(|info| info.state != SandboxState::Lost) {
+        return Err(exists());
+    }
     let sandbox = match backend.acquire(&session.call, &key, &spec).await {
         Ok(sandbox) if sandbox.freshly_created() => sandbox,
         Ok(_) => return Err(exists()),

@@ -1,12 +1,15 @@
-//! Why a sandbox ended, in one sentence, and what to do about it.
+//! Why a sandbox ended, in one sentence with what to do about it.
 
 use stockade_docker::operate::{Death, History};
 
-/// Why it ended, as the end of "it has ended: …".
+/// Why it ended, as the end of "it has ended: …", and what to do about it.
 pub(crate) fn sentence(history: &History) -> String {
-    match history.death {
-        Some(death) => format!("{}; {}", reason(death), remedy(death)),
-        None => forgotten().to_owned(),
+    let Some(death) = history.death else {
+        return forgotten().to_owned();
+    };
+    match hint(death) {
+        Some(hint) => format!("{}; {hint}", reason(death)),
+        None => reason(death),
     }
 }
 
@@ -19,10 +22,15 @@ fn reason(death: Death) -> String {
     match death {
         Death::IdleLimit => "nobody used it for its idle limit".to_owned(),
         Death::MaximumAge => "it reached its maximum age".to_owned(),
-        Death::Retired => "nobody used it, and it made room for another, or was reaped".to_owned(),
+        Death::Retired => {
+            "nobody used it, and it was reaped or made room for another definition".to_owned()
+        }
         Death::Stopped => "it was stopped (`docker stop`), or its engine was".to_owned(),
-        Death::Removed => "it was removed".to_owned(),
-        Death::Killed { signal, .. } => format!("it was killed from outside with signal {signal}"),
+        Death::Removed => {
+            "it was removed, or killed from outside: the engine does not tell these apart"
+                .to_owned()
+        }
+        Death::Killed { signal, .. } => format!("it was killed with signal {signal}"),
         Death::OutOfMemory => "the kernel ended it for want of memory".to_owned(),
         Death::RuntimeFailed { code, .. } => {
             format!("its guest runtime ended with exit code {code}")
@@ -31,22 +39,22 @@ fn reason(death: Death) -> String {
     }
 }
 
-fn remedy(death: Death) -> &'static str {
-    match death {
+fn hint(death: Death) -> Option<&'static str> {
+    Some(match death {
         Death::IdleLimit => "a longer --idle-limit keeps the next one for longer",
         Death::MaximumAge => "a larger --max-age keeps the next one for longer, 7 days at most",
-        Death::Retired => "make another; with the same options it is not replaced",
-        Death::Stopped => "make another; `docker info` tells whether the engine was restarted",
+        Death::Retired => "what is in use is never reaped or replaced so",
+        Death::Stopped => "the engine's own log says whether it was restarted",
         Death::Removed => {
-            "make another; `stockade rm`, `reap`, `setup --remove` and `docker rm` remove"
+            "`stockade rm`, `stockade reap` and `docker rm` do that, of whoever shares owner and engine"
         }
-        Death::Killed { .. } => "make another; `docker kill` and a restart of the engine do that",
+        Death::Killed { .. } => {
+            "`docker kill`, a restart of the engine and the kernel do that; the engine's own log may say more"
+        }
         Death::OutOfMemory => "give the next one more --memory, or the machine",
-        Death::RuntimeFailed { .. } => {
-            "make another, and run `stockade doctor` when that fails, too"
-        }
-        _ => "make another",
-    }
+        Death::RuntimeFailed { .. } => "run `stockade doctor` with its image",
+        _ => return None,
+    })
 }
 
 /// What is said when neither the sandbox nor the engine knows.
@@ -59,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_death_has_a_reason_and_says_what_to_do() {
+    fn every_death_that_is_known_has_a_reason_and_a_hint() {
         let deaths = [
             Death::IdleLimit,
             Death::MaximumAge,
@@ -73,8 +81,8 @@ mod tests {
             let mut history = History::default();
             history.death = Some(death);
             let sentence = sentence(&history);
-            let (reason, remedy) = sentence.split_once("; ").unwrap();
-            assert!(!reason.is_empty() && !remedy.is_empty(), "{sentence}");
+            let told = sentence.split_once("; ");
+            assert_eq!(told.is_none(), death == Death::Unknown, "{sentence}");
             assert_eq!(word(&history), death.as_str());
         }
         assert!(sentence(&History::default()).contains("restarted"));

@@ -10,5 +10,6 @@ mod crash;
 mod files;
 mod interrupt;
 mod named;
+mod operate;
 mod run;
 mod tool;

@@ -1,76 +1,11 @@
 //! Sandboxes that stay: create, exec, cp, ls, rm.
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
-use stockade_tests::engine::{PYTHON, docker};
-use tempfile::TempDir;
+use stockade_tests::engine::docker;
 
-use crate::tool::{Tool, code, finish, names, said};
-
-/// One user: an owner, a folder to work in, and a place for notes.
-struct User {
-    tool: Tool,
-    folder: TempDir,
-    notes: TempDir,
-}
-
-impl User {
-    fn new() -> Self {
-        Self {
-            tool: Tool::new(),
-            folder: tempfile::tempdir().expect("a folder"),
-            notes: tempfile::tempdir().expect("a folder"),
-        }
-    }
-
-    fn path(&self, name: &str) -> std::path::PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stockade"));
-        command
-            .args(words)
-            .env("STOCKADE_OWNER", &self.tool.owner)
-            .env("STOCKADE_IMAGE", PYTHON)
-            .env("XDG_STATE_HOME", self.notes.path())
-            .current_dir(self.folder.path());
-        command
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        finish(&mut self.command(words), b"")
-    }
-
-    /// Runs what must succeed; its standard output.
-    #[track_caller]
-    fn done(&self, words: &[&str]) -> String {
-        let output = self.run(words);
-        assert_eq!(code(&output), 0, "{words:?}: {}", said(&output));
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    /// Runs what must be refused with this code and these words.
-    #[track_caller]
-    fn refused(&self, words: &[&str], wanted: i32, told: &[&str]) {
-        let output = self.run(words);
-        assert_eq!(code(&output), wanted, "{words:?}: {}", said(&output));
-        for word in told {
-            assert!(
-                said(&output).contains(word),
-                "{words:?}: {word} is not in {}",
-                said(&output)
-            );
-        }
-    }
-
-    fn json(&self, words: &[&str]) -> Value {
-        serde_json::from_str(&self.done(words)).expect("it is JSON")
-    }
-}
+use crate::tool::{User, await_signals, code, finish, names, said};
 
 #[test]
 fn a_sandbox_is_created_used_by_other_processes_and_removed() {
@@ -306,7 +241,7 @@ fn ctrl_c_ends_a_copy_and_says_what_became_of_it() {
         .spawn()
         .expect("it starts");
     // Its standard input stays open, so that it waits for more until it hears.
-    await_note_lookup(&child);
+    await_signals(&child);
     let sent = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
@@ -323,21 +258,6 @@ fn ctrl_c_ends_a_copy_and_says_what_became_of_it() {
     user.refused(&["ls", "box:x"], 122, &["no such file"]);
     user.done(&["rm", "box"]);
     user.tool.assert_clean();
-}
-
-/// Waits until the program listens for signals: its handler is installed.
-fn await_note_lookup(child: &std::process::Child) {
-    let status = format!("/proc/{}/status", child.id());
-    loop {
-        let text = fs::read_to_string(Path::new(&status)).expect("it runs");
-        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let caught = u64::from_str_radix(caught.expect("a mask").trim(), 16).expect("hexadecimal");
-        // SIGINT is signal 2, SIGHUP, which is watched last, signal 1.
-        if caught & 0b11 == 0b11 {
-            return;
-        }
-        std::thread::yield_now();
-    }
 }
 
 /// The end of a program whose standard input is not closed before.
