@@ -10,6 +10,7 @@ use super::Hold;
 use crate::error::{CallError, CallErrorKind, Called};
 use crate::stream::{Stream, StreamControl, StreamEnd, StreamInput, StreamOutput};
 use crate::verb::{Exit, ParseError};
+use crate::verbs::copy;
 
 /// Most bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
@@ -20,8 +21,8 @@ const CHUNK: usize = 64 * 1024;
 pub struct TarIn<'hold> {
     copy: Copy<'hold>,
     input: StreamInput,
-    /// Docker says nothing there; kept open so that it could.
-    _output: StreamOutput,
+    /// Docker says nothing there when it has unpacked what it read.
+    output: StreamOutput,
 }
 
 /// A tar stream on its way out of a held container. Dropped, it is ended.
@@ -50,7 +51,7 @@ impl<'hold> TarIn<'hold> {
                 control,
             },
             input,
-            _output: output,
+            output,
         }
     }
 
@@ -100,8 +101,27 @@ impl<'hold> TarIn<'hold> {
         match timeout(limit, self.copy.control.wait()).await {
             // Whole, and unpacked while it was frozen: the engine thaws none
             // in the middle of a copy, and the guard ends copies first.
-            Ok(end) if end.exit.is_success() => Ok(()),
+            Ok(end) if end.exit.is_success() => self.is_silent(&end).await,
             Ok(end) => Err(self.copy.failed(end).await),
+            Err(_) => Err(self.copy.abort(CallErrorKind::NoProgress).await),
+        }
+    }
+
+    /// A client that answers where docker says nothing is none that has
+    /// copied.
+    async fn is_silent(&mut self, end: &StreamEnd) -> Result<(), CallError> {
+        let mut said = [0; 64];
+        let limit = self.copy.hold.no_progress;
+        match timeout(limit, self.output.read(&mut said)).await {
+            Ok(Ok(0)) => Ok(()),
+            Ok(Ok(_)) => {
+                let error = copy::spoke();
+                Err(self.copy.call.unexpected(error, &end.output()))
+            }
+            Ok(Err(error)) => {
+                let error = ParseError::new(copy::SILENCE, error);
+                Err(self.copy.call.unexpected(error, &end.output()))
+            }
             Err(_) => Err(self.copy.abort(CallErrorKind::NoProgress).await),
         }
     }

@@ -17,6 +17,14 @@ pub struct CopyIn {
     tar: Input,
 }
 
+/// What docker answers when it has unpacked a stream.
+pub(crate) const SILENCE: &str = "the silence of a copy that is done";
+
+/// Something else.
+pub(crate) fn spoke() -> ParseError {
+    ParseError::new(SILENCE, "it says something")
+}
+
 /// The words that unpack a tar stream into a directory.
 pub(crate) fn copy_in(container: &ContainerRef, directory: &ContainerPath) -> Argv {
     Argv::new(&["cp"])
@@ -51,8 +59,12 @@ impl Verb for CopyIn {
         copy_in(&self.container, &self.directory)
     }
 
-    fn parse(&self, _: &Output) -> Result<(), ParseError> {
-        Ok(())
+    fn parse(&self, output: &Output) -> Result<(), ParseError> {
+        if output.stdout.is_empty() {
+            Ok(())
+        } else {
+            Err(spoke())
+        }
     }
 
     fn stdin(&self) -> Input {

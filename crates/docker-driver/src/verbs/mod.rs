@@ -2,7 +2,8 @@
 
 mod build;
 mod container;
-mod copy;
+pub(crate) mod copy;
+mod echo;
 mod engine;
 mod exec;
 mod image;

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use serde::Deserialize;
 
-use super::{Removal, json};
+use super::{Removal, echo, json};
 use crate::argv::{Argv, CreationMark, Label, VolumeName};
 use crate::time::maybe_time;
 use crate::undo::Undo;
@@ -118,7 +118,7 @@ impl Verb for CreateVolume {
     }
 
     fn parse(&self, output: &Output) -> Result<(), ParseError> {
-        echoed(&self.name, output)
+        echo::parse("the name of the volume", self.name.as_str(), output)
     }
 }
 
@@ -194,7 +194,7 @@ impl Verb for RemoveVolume {
     }
 
     fn parse(&self, output: &Output) -> Result<Removal, ParseError> {
-        echoed(&self.name, output).map(|()| Removal::Removed)
+        echo::parse("the name of the volume", self.name.as_str(), output).map(|()| Removal::Removed)
     }
 
     fn subject(&self) -> Option<Subject> {
@@ -209,15 +209,6 @@ impl Verb for RemoveVolume {
 impl Mutation for RemoveVolume {
     fn undo(&self, _: Effect<'_, Removal>) -> Undo {
         Undo::Nothing
-    }
-}
-
-fn echoed(name: &VolumeName, output: &Output) -> Result<(), ParseError> {
-    if output.stdout.trim_ascii() == name.as_str().as_bytes() {
-        Ok(())
-    } else {
-        let found = format_args!("{} bytes of something else", output.stdout.len());
-        Err(ParseError::new("the name of the volume", found))
     }
 }
 

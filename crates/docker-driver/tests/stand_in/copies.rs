@@ -219,6 +219,7 @@ async fn holds_that_all_wait_for_places_for_their_copies_get_them() {
     stand_in.follow([
         Rule::on(&["pause"]),
         Rule::on(&["unpause"]),
+        Rule::on(&["cp", "-"]).step(Step::Input("ignored".into())),
         Rule::on(&["cp"])
             .out("up")
             .step(Step::Input("ignored".into())),

@@ -363,7 +363,7 @@ fn controls() -> Vec<Case> {
             StartContainer::new(id()),
             id_line.clone(),
             "()",
-            Ignored
+            Refused
         ),
         case!(
             mutate,
@@ -372,7 +372,7 @@ fn controls() -> Vec<Case> {
             KillContainer::new(id(), Signal::Usr1),
             id_line.clone(),
             "()",
-            Ignored
+            Refused
         ),
         case!(
             mutate,
@@ -381,7 +381,7 @@ fn controls() -> Vec<Case> {
             PauseContainer::new(id()),
             id_line.clone(),
             "()",
-            Ignored
+            Refused
         ),
         case!(
             mutate,
@@ -390,7 +390,7 @@ fn controls() -> Vec<Case> {
             UnpauseContainer::new(id()),
             id_line.clone(),
             "()",
-            Ignored
+            Refused
         ),
         case!(
             mutate,
@@ -408,7 +408,7 @@ fn controls() -> Vec<Case> {
             CopyIn::new(id(), path("/dir"), Bytes::from(vec![0; 1024])),
             "",
             "()",
-            Ignored
+            Refused
         ),
         case!(
             mutate,

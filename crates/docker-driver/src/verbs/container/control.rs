@@ -3,6 +3,7 @@
 use crate::argv::{Argv, ContainerRef};
 use crate::undo::Undo;
 use crate::verb::{Effect, Mutation, Output, ParseError, Subject, Verb};
+use crate::verbs::echo;
 
 /// The signals that a container is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,7 +104,7 @@ impl UnpauseContainer {
 }
 
 /// What is the same of all of them: they are about one container, and answer
-/// by succeeding.
+/// with its name.
 macro_rules! control {
     ($type:ident, $name:literal, |$verb:ident| $argv:expr) => {
         impl Verb for $type {
@@ -115,8 +116,8 @@ macro_rules! control {
                 $argv
             }
 
-            fn parse(&self, _: &Output) -> Result<(), ParseError> {
-                Ok(())
+            fn parse(&self, output: &Output) -> Result<(), ParseError> {
+                echo::parse("the name of the container", self.container.as_str(), output)
             }
 
             fn subject(&self) -> Option<Subject> {
