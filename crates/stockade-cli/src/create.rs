@@ -1,8 +1,8 @@
 //! `stockade create`: a sandbox that stays.
 
 use serde_json::json;
+use stockade::spec::PullPolicy;
 use stockade::{Backend as _, Refusal, Which};
-use stockade_docker::DockerBackend;
 use stockade_docker::operate::SandboxState;
 
 use crate::failure::Failure;
@@ -41,6 +41,16 @@ async fn made(args: &args::Create, session: &Session) -> Result<u8, Failure> {
     if there.iter().any(|info| info.state != SandboxState::Lost) {
         return Err(exists());
     }
+    // What is noted is the image that this is now, and the guest runtime: a
+    // name may come to mean another one, and another build brings another.
+    let ready = backend
+        .set_up(&session.call, &[spec.image().clone()])
+        .await?;
+    let made_of = ready.images.first().map(|image| image.id.as_str());
+    let made_of = made_of.ok_or_else(|| Failure::Host("the image has no id".to_owned()))?;
+    let image = recipe.image_name();
+    let recipe = recipe.of_image(made_of);
+    let spec = named::spec(&recipe, PullPolicy::Never).map_err(Failure::Usage)?;
     let sandbox = match backend.acquire(&session.call, &key, &spec).await {
         Ok(sandbox) if sandbox.freshly_created() => sandbox,
         Ok(_) => return Err(exists()),
@@ -51,12 +61,8 @@ async fn made(args: &args::Create, session: &Session) -> Result<u8, Failure> {
     };
     let id = sandbox.id().as_str().to_owned();
     let endpoint = backend.endpoint();
-    let image = recipe.image_name();
-    let noted = match found_again(session, &backend, &name, &id, recipe).await {
-        Ok(recipe) => notes.write(&Note::new(&args.engine, &endpoint, &name, &id, recipe)),
-        Err(failure) => Err(failure),
-    };
-    if let Err(failure) = noted {
+    let note = Note::new(&args.engine, &endpoint, &name, &id, recipe);
+    if let Err(failure) = notes.write(&note.with_runtime(&ready.runtime_volume)) {
         let which = Which::Instance(sandbox.id().clone());
         drop(sandbox);
         remove(&backend, &key, which).await;
@@ -74,24 +80,4 @@ async fn made(args: &args::Create, session: &Session) -> Result<u8, Failure> {
         say::text(&format!("{}\t{id}\n", name.as_str()))
     };
     Ok(if said.is_ok() { 0 } else { exit::FAILED })
-}
-
-/// The recipe by which later commands find the sandbox. The image that was
-/// built is named by its id: another build can be another image.
-async fn found_again(
-    session: &Session,
-    backend: &DockerBackend,
-    name: &Name,
-    id: &str,
-    recipe: Recipe,
-) -> Result<Recipe, Failure> {
-    if !recipe.is_built() {
-        return Ok(recipe);
-    }
-    let made = named::listed(&session.call, backend, name).await?;
-    let image = made.into_iter().find(|info| info.id.as_str() == id);
-    let image = image.ok_or_else(|| {
-        Failure::Host("the sandbox has gone before its image could be noted; try again".to_owned())
-    })?;
-    Ok(recipe.of_image(&image.image_id))
 }

@@ -158,14 +158,27 @@ async fn reach(
     let spec = spec(&note.recipe, PullPolicy::Never).map_err(|faults| {
         Failure::Refused(faults).note("the note of the sandbox is not of this version of stockade")
     })?;
-    let sandbox = match backend.acquire(call, &name.key(), &spec).await {
-        Ok(sandbox) => sandbox,
+    // An acquire replaces one that was made with another runtime and that
+    // nobody uses just now. What it learns of the image is not asked again.
+    let ready = match backend.set_up(call, &[spec.image().clone()]).await {
+        Ok(ready) => ready,
         Err(error) if matches!(error.refusal(), Some(Refusal::ImageNotFound { .. })) => {
             return Err(Failure::Sandbox(error)
                 .note("the image of the sandbox is not on the engine any more"));
         }
         Err(error) => return Err(error.into()),
     };
+    if note
+        .runtime
+        .as_ref()
+        .is_some_and(|made| *made != ready.runtime_volume)
+    {
+        return Err(Failure::refused(format!(
+            "the sandbox `{0}` was made by another version of stockade, with another guest runtime; use that version, or remove the sandbox with `stockade rm {0}` and make another",
+            name.0
+        )));
+    }
+    let sandbox = backend.acquire(call, &name.key(), &spec).await?;
     if sandbox.freshly_created() {
         let which = Which::Instance(sandbox.id().clone());
         drop(sandbox);

@@ -27,6 +27,9 @@ pub(crate) struct Note {
     owner: String,
     endpoint: String,
     pub(crate) id: String,
+    /// The volume of the guest runtime that it was made with.
+    #[serde(default)]
+    pub(crate) runtime: Option<String>,
     pub(crate) recipe: Recipe,
 }
 
@@ -48,8 +51,15 @@ impl Note {
             owner: engine.owner.clone(),
             endpoint: endpoint.to_owned(),
             id: id.to_owned(),
+            runtime: None,
             recipe,
         }
+    }
+
+    /// With the guest runtime that it was made with.
+    pub(crate) fn with_runtime(mut self, volume: &str) -> Self {
+        self.runtime = Some(volume.to_owned());
+        self
     }
 }
 
@@ -205,6 +215,7 @@ mod tests {
             owner: owner.to_owned(),
             endpoint: "unix:///e".to_owned(),
             id: "1".to_owned(),
+            runtime: None,
             recipe: serde_json::from_value(recipe).unwrap(),
         }
     }

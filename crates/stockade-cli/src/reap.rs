@@ -1,5 +1,7 @@
 //! `stockade reap`: sandboxes removed by age, idleness or scope.
 
+use std::time::Duration;
+
 use stockade::{Backend as _, ReapFilter, Reaped};
 
 use crate::failure::Failure;
@@ -25,7 +27,7 @@ async fn reaped(args: &args::Reap, session: &Session) -> Result<u8, Failure> {
     let said = if args.work.json {
         say::object(&report::versioned(report::reaped(&reaped)))
     } else {
-        say::text(&text(&reaped))
+        say::text(&text(&reaped, args.idle_for))
     };
     Ok(if reaped.is_clean() {
         exit::of_writing(&said)
@@ -58,17 +60,21 @@ fn filter(args: &args::Reap) -> Result<ReapFilter, String> {
     Ok(filter)
 }
 
-fn text(reaped: &Reaped) -> String {
+fn text(reaped: &Reaped, idle_for: Option<Duration>) -> String {
     let mut text = format!(
         "removed {} and {}",
         human::count(reaped.sandboxes, "sandbox", "sandboxes"),
         human::count(reaped.others, "other thing", "other things"),
     );
     if reaped.kept > 0 {
-        text.push_str(&format!(
-            "; kept {} in use",
-            human::count(reaped.kept, "sandbox", "sandboxes")
-        ));
+        let kept = human::count(reaped.kept, "sandbox", "sandboxes");
+        text.push_str(&match idle_for {
+            None => format!("; kept {kept} in use"),
+            Some(time) => format!(
+                "; kept {kept} in use, or used within {}",
+                humantime::format_duration(time)
+            ),
+        });
     }
     if !reaped.failures.is_empty() {
         text.push_str(&format!("; {} could not be removed", reaped.failures.len()));
@@ -102,7 +108,7 @@ mod tests {
 
     #[test]
     fn conditions_are_joined_and_what_is_in_use_stays_unless_it_is_asked_for() {
-        let hour = std::time::Duration::from_secs(3600);
+        let hour = Duration::from_secs(3600);
         let wanted = ReapFilter::default()
             .older_than(hour)
             .idle_for(hour * 2)
@@ -120,8 +126,13 @@ mod tests {
     fn the_sentence_names_what_was_kept_and_what_failed() {
         let mut reaped = Reaped::default();
         reaped.sandboxes = 1;
-        assert_eq!(text(&reaped), "removed 1 sandbox and 0 other things\n");
+        assert_eq!(
+            text(&reaped, None),
+            "removed 1 sandbox and 0 other things\n"
+        );
         reaped.kept = 2;
-        assert!(text(&reaped).contains("kept 2 sandboxes in use"));
+        assert!(text(&reaped, None).ends_with("; kept 2 sandboxes in use\n"));
+        let hour = Some(Duration::from_secs(3600));
+        assert!(text(&reaped, hour).ends_with("in use, or used within 1h\n"));
     }
 }

@@ -124,13 +124,8 @@ impl Recipe {
         }
     }
 
-    /// Whether the image is built.
-    pub(crate) fn is_built(&self) -> bool {
-        self.build.is_some()
-    }
-
-    /// The recipe that finds what was made: of the image that was built, which
-    /// is not built again.
+    /// The recipe of the same on this very image, which is not built again and
+    /// is the same whatever its name comes to mean.
     pub(crate) fn of_image(mut self, id: &str) -> Self {
         self.build = None;
         id.clone_into(&mut self.image);

@@ -177,6 +177,8 @@ impl Answer {
                 human::share(doing.memory, doing.memory_limit),
                 doing.processes.to_string(),
                 match &doing.work_dir {
+                    // The figures are the engine's disk's.
+                    Some(work) if work.shared => "on disk".to_owned(),
                     Some(work) => human::share(Some(work.used), Some(work.size)),
                     None => UNKNOWN.to_owned(),
                 },

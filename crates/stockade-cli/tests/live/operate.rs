@@ -361,6 +361,32 @@ fn an_image_is_built_from_a_directory_and_its_sandbox_found_when_that_changes() 
 }
 
 #[test]
+fn a_sandbox_that_is_there_is_never_replaced_by_who_looks_for_it() {
+    let user = User::new();
+    let tag = format!("stockade-test-{}:1", user.tool.owner);
+    docker(["tag", PYTHON, &tag]);
+    user.done(&["create", "box", "--image", &tag]);
+    user.done(&["exec", "box", "--shell", "echo 42 > answer"]);
+    // Its name means another image now, and its user another runtime.
+    docker(["tag", "stockade-test/uid-12345:1", &tag]);
+    assert_eq!(user.done(&["exec", "box", "--", "cat", "answer"]), "42\n");
+    let notes = user.notes.path().join("stockade/sandboxes");
+    let note = fs::read_dir(&notes).expect("notes").next();
+    let note = note.expect("a note").expect("it is read").path();
+    let text = fs::read_to_string(&note).expect("text");
+    let other = text.replace("stockade-runtime-", "stockade-runtime-0");
+    assert_ne!(text, other);
+    fs::write(&note, other).expect("written");
+    user.refused(&["exec", "box", "--", "true"], 122, &["another version"]);
+    user.refused(&["create", "box"], 122, &["there is a sandbox `box`"]);
+    fs::write(&note, text).expect("written");
+    assert_eq!(user.done(&["exec", "box", "--", "cat", "answer"]), "42\n");
+    user.done(&["rm", "box"]);
+    docker(["rmi", &tag]);
+    user.tool.assert_clean();
+}
+
+#[test]
 fn setup_makes_ready_what_the_first_sandbox_needs_and_again_changes_nothing() {
     let user = User::new();
     user.done(&["setup", "--image", PYTHON]);
