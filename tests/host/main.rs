@@ -10,7 +10,8 @@
 //! | `reap OWNER` | removes everything of an owner, in use or not |
 //!
 //! `race` and `lives` print one line of JSON for each thing that happens (see `tally`); one whose
-//! `named` is false must not happen.
+//! `named` is false must not happen. With `STOCKADE_TEST_HOST_LEASH` in its environment a host ends
+//! when its standard input does, so that it does not outlive whoever started it.
 
 #![expect(clippy::unwrap_used, reason = "it is a test, in a process of its own")]
 #![expect(clippy::print_stdout, reason = "its test reads what it prints")]
@@ -24,6 +25,9 @@ mod transfers;
 
 #[tokio::main]
 async fn main() {
+    if std::env::var_os("STOCKADE_TEST_HOST_LEASH").is_some() {
+        std::thread::spawn(end_with_input);
+    }
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
@@ -42,4 +46,11 @@ async fn main() {
         ["reap", owner] => reap::run(owner).await,
         _ => panic!("{words:?}? See the table in its source"),
     }
+}
+
+/// Reads to the end of standard input, which nobody writes to.
+#[expect(clippy::exit, reason = "whoever would be told is gone")]
+fn end_with_input() {
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    std::process::exit(1);
 }

@@ -15,7 +15,8 @@ use crate::progress::Stopwatch;
 
 /// A program to run: an inert value that can be printed before it runs and after it failed.
 ///
-/// Nothing started from here reads the terminal: standard input is empty.
+/// Nothing started from here reads the terminal: standard input is empty, or a pipe that says only
+/// whether xtask is still there.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     name: OsString,
@@ -34,7 +35,8 @@ pub(crate) struct Finished {
     pub(crate) stderr: Vec<u8>,
 }
 
-/// A program that runs while xtask goes on. It does not outlive xtask.
+/// A program that runs while xtask goes on, and is killed when this is dropped. Its standard input
+/// ends with xtask, however that ends; one that looks at it does not outlive xtask.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -186,7 +188,12 @@ impl Program {
         let create = |path: &Path| {
             File::create(path).with_context(|| format!("creating {}", path.display()))
         };
-        let child = self.spawn(create(stdout)?.into(), create(stderr)?.into())?;
+        let mut command = self.command();
+        command.stdin(Stdio::piped());
+        command.stdout(create(stdout)?).stderr(create(stderr)?);
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot start `{self}`"))?;
         Ok(Running { child })
     }
 
