@@ -167,9 +167,9 @@ async fn an_answer_of_which_half_has_come_is_no_answer() {
 
 #[tokio::test]
 async fn more_output_than_a_verb_may_have_ends_the_call() {
-    let steps = |_: &Case| vec![Step::IgnoreTerm, Step::Flood(32 * 1024 * 1024), Step::Hang];
+    let steps = |_: &Case| vec![Step::IgnoreTerm, Step::Flood(17 * 1024 * 1024), Step::Hang];
     let told = |case: &Case| matches!(case.name, "Pull" | "Build");
-    each_within(Duration::from_secs(8), steps, async |case, _, result| {
+    each_within(Duration::from_secs(20), steps, async |case, _, result| {
         // What is told line by line is never kept, so only time bounds it.
         let kind = if told(case) {
             CallErrorKind::TimedOut
