@@ -303,7 +303,7 @@ async fn a_conversations_calls_go_with_it_only_when_asked_for() {
 #[tokio::test]
 async fn what_is_known_goes_even_when_the_engine_gives_no_list() {
     let folder = tempfile::tempdir().unwrap();
-    let client = failing(folder.path(), "ps", "while true");
+    let client = failing(folder.path(), "ps", "true");
     let host = Host::with(|config| config.docker_path(client)).await;
     let key = key();
     drop(acquire(&host.backend, &key, &plain()).await.unwrap());
@@ -323,7 +323,7 @@ async fn what_is_known_goes_even_when_the_engine_gives_no_list() {
 async fn an_inventory_that_cannot_be_had_reaps_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for verb in ["ps", "container inspect", "volume ls", "info"] {
-        let client = failing(folder.path(), verb, "if [ -e \"$0.bound\" ]");
+        let client = failing(folder.path(), verb, "[ -e \"$0.bound\" ]");
         let host = Host::with(|config| config.docker_path(&client)).await;
         std::fs::write(format!("{}.bound", client.display()), "").unwrap();
         let (whole, key) = (beside(&host).await, key());
@@ -339,7 +339,7 @@ async fn an_inventory_that_cannot_be_had_reaps_nothing() {
 #[tokio::test]
 async fn a_removal_that_failed_is_tried_again_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
-    let once = "if [ ! -e \"$0.failed\" ] && touch \"$0.failed\"";
+    let once = "[ ! -e \"$0.failed\" ] && touch \"$0.failed\"";
     let client = failing(folder.path(), "rm", once);
     let host = Host::with(|config| config.docker_path(client)).await;
     let key = key();
@@ -352,15 +352,11 @@ async fn a_removal_that_failed_is_tried_again_by_the_next() {
     host.finish().await;
 }
 
-/// A client that fails one command, under a condition of the shell's.
+/// A client that fails one command while a condition of the shell's holds.
 fn failing(folder: &Path, verb: &str, condition: &str) -> PathBuf {
     let path = folder.join(format!("docker-{}", verb.replace(' ', "-")));
-    let (open, close) = match condition.split_once(' ') {
-        Some(("while", _)) => ("if true", "fi"),
-        _ => (condition, "fi"),
-    };
     let script = format!(
-        "#!/bin/sh\ncase \"$*\" in\n{verb:?}*) {open}; then echo 'it went wrong' >&2; exit 1; {close};;\nesac\nexec docker \"$@\"\n",
+        "#!/bin/sh\ncase \"$*\" in\n{verb:?}*) if {condition}; then echo 'it went wrong' >&2; exit 1; fi;;\nesac\nexec docker \"$@\"\n",
     );
     std::fs::write(&path, script).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
