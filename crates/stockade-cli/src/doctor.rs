@@ -1,7 +1,6 @@
 //! `stockade doctor`: every requirement, and how to mend what is missing.
 
 use std::io::Write as _;
-use std::time::Duration;
 
 use serde_json::json;
 use stockade::Call;
@@ -9,12 +8,9 @@ use stockade_docker::doctor::{Check, Verdict, examine};
 
 use crate::{args, exit, interrupt, progress, say};
 
-/// Pulling an image counts.
-const DEADLINE: Duration = Duration::from_secs(900);
-
 /// Prints every check; the answer is our own exit code.
 pub(crate) async fn doctor(args: &args::Doctor) -> u8 {
-    let call = Call::with_timeout(DEADLINE);
+    let call = Call::with_timeout(args.deadline);
     // The first Ctrl-C cancels what is under way, and the sandbox is removed.
     if let Err(error) = interrupt::watch(&call, "removing what was made") {
         say::line(&format!("signals cannot be watched: {error}"));

@@ -168,11 +168,7 @@ async fn reach(
         }
         Err(error) => return Err(error.into()),
     };
-    if note
-        .runtime
-        .as_ref()
-        .is_some_and(|made| *made != ready.runtime_volume)
-    {
+    if note.runtime.as_ref() != Some(&ready.runtime_volume) {
         return Err(Failure::refused(format!(
             "the sandbox `{0}` was made by another version of stockade, with another guest runtime; use that version, or remove the sandbox with `stockade rm {0}` and make another",
             name.0

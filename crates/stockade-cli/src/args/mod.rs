@@ -8,6 +8,7 @@ mod run;
 mod sandbox;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -70,6 +71,9 @@ pub(crate) struct Doctor {
     /// Also run a sandbox of this image.
     #[arg(long, env = "STOCKADE_IMAGE", value_name = "REFERENCE")]
     pub(crate) image: Option<String>,
+    /// Give up after this time; pulling the image counts.
+    #[arg(long, default_value = "15m", value_parser = humantime::parse_duration, value_name = "TIME")]
+    pub(crate) deadline: Duration,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
