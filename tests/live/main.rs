@@ -2,6 +2,7 @@
 
 mod attacks;
 mod bad_input;
+mod builds;
 mod counts;
 mod endings;
 mod engine_restart;
@@ -10,6 +11,7 @@ mod hardening;
 mod images;
 mod lifecycle;
 mod limits;
+mod operate;
 mod output;
 mod storage;
 mod streams;

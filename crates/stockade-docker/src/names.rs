@@ -129,6 +129,11 @@ pub(crate) fn role_beside(sandbox: &str, name: &str) -> Option<Role> {
     hex_between(name, &prefix, WORK).then_some(Role::Work)
 }
 
+/// Whether a name has the form of a sandbox's.
+pub(crate) fn may_be_a_sandbox(name: &str) -> bool {
+    hex_between(name, "stockade-", "")
+}
+
 /// The name of the sandbox that a container is a part of.
 pub(crate) fn group(name: &str) -> &str {
     let end = "stockade-".len() + DIGITS;

@@ -1,8 +1,9 @@
 //! Building images from directories of this machine.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use docker_driver::{Build, CallError, CallErrorKind, ImageRef, Label, LineSink};
+use docker_driver::{Build, CallError, CallErrorKind, ImageRef, Label, LineSink, Query};
 use stockade::spec::Platform;
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Refusal, Result, Retry};
 
@@ -14,24 +15,29 @@ use super::{Asked, Engine, unfit};
 pub(crate) struct Recipe {
     /// Absolute.
     pub(crate) directory: PathBuf,
+    /// The name that the image is to have.
     pub(crate) name: String,
     pub(crate) labels: Vec<(&'static str, String)>,
     pub(crate) platform: Option<Platform>,
 }
 
 impl Engine {
-    /// Builds an image, gives it its name, and tells each line of the client's
-    /// report; the image's id. Given up, it leaves layers in the engine's
-    /// cache, which the next build begins with.
+    /// Builds an image, gives it this name if any, and tells each line of the
+    /// client's report; the image's id. Given up, it leaves layers in the
+    /// engine's cache, which the next build begins with.
     pub(crate) async fn build(
         &self,
         call: &Call,
         recipe: &Recipe,
+        name: Option<&str>,
         tell: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<String> {
-        let verb = self.verb(recipe)?.tell(LineSink::new(tell));
+        let mut verb = self.verb(recipe)?.tell(LineSink::new(tell));
+        if let Some(name) = name {
+            verb = verb.tag(ImageRef::new(name).map_err(unfit)?);
+        }
         let limit = self.config().build_timeout;
-        match self.query(&call.child(limit), verb).await {
+        match self.query_within(call, limit, verb).await {
             Asked::Answered(id) => Ok(id.to_string()),
             Asked::Failed(error) => Err(failed(recipe, error)),
             Asked::Interrupted(_) if call.interruption().is_none() => {
@@ -50,6 +56,19 @@ impl Engine {
         }
     }
 
+    /// A query with a bound of its own, shorter than the driver's: one that
+    /// was interrupted in a call that was not took longer.
+    pub(super) async fn query_within<V: Query>(
+        &self,
+        call: &Call,
+        limit: Duration,
+        verb: V,
+    ) -> Asked<V::Answer> {
+        let limited = call.child(limit);
+        let asked = limited.bound(self.query(call, verb)).await;
+        asked.unwrap_or_else(Asked::Interrupted)
+    }
+
     fn verb(&self, recipe: &Recipe) -> Result<Build> {
         let labels = recipe.labels.iter();
         let labels: Result<Vec<_>, _> =
@@ -61,9 +80,7 @@ impl Engine {
                 .source(error)
                 .build()
         })?;
-        let mut build = build
-            .tag(ImageRef::new(&recipe.name).map_err(unfit)?)
-            .labels(labels.map_err(unfit)?);
+        let mut build = build.labels(labels.map_err(unfit)?);
         if !self.config().build_network {
             build = build.offline();
         }

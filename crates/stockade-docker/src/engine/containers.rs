@@ -112,7 +112,7 @@ impl Engine {
 
     /// What the engine says of a container; `None` when there is none, also
     /// when it went while it was looked at.
-    pub(super) async fn look(
+    pub(crate) async fn look(
         &self,
         call: &Call,
         operation: Operation,

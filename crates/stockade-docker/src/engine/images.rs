@@ -60,7 +60,7 @@ impl Engine {
         // Builds may be given more time than pulls, and the driver has one bound
         // for both.
         let limit = self.config().pull_timeout;
-        match self.query(&call.child(limit), pull).await {
+        match self.query_within(call, limit, pull).await {
             Asked::Interrupted(_) if call.interruption().is_none() => {
                 Err(Error::new(ErrorKind::Unavailable, Operation::Acquire)
                     .message(format!(

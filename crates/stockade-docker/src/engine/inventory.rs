@@ -4,9 +4,9 @@ use std::time::SystemTime;
 
 use docker_driver::{
     CallErrorKind, ContainerFacts, ContainerId, ContainerName, ContainerRef, DiskUsage,
-    EngineUsage, ImageFacts, ImageId, ImageRef, ImageRow, InspectContainer, InspectContainers,
-    InspectImage, InspectVolume, Label, ListContainers, ListImages, ListVolumes, RemoveImage,
-    VolumeFacts, VolumeName,
+    EngineUsage, ImageFacts, ImageId, ImageRef, ImageRow, InspectContainers, InspectImage,
+    InspectVolume, Label, ListContainers, ListImages, ListVolumes, RemoveImage, VolumeFacts,
+    VolumeName,
 };
 use futures_util::future::{join_all, try_join_all};
 use stockade::{Call, Operation, Phase, Result};
@@ -44,7 +44,7 @@ impl Engine {
         let owner = vec![self.owner_label()?];
         let (now, containers, work_dirs, images, runtimes) = tokio::try_join!(
             self.now(call, operation),
-            self.containers(call, operation, Some(self.owner())),
+            self.containers(call, operation, Some(self.owner()), |_| true),
             self.volume_facts(call, operation, owner),
             self.built_images(call, operation),
             self.runtimes(call, operation),
@@ -66,12 +66,16 @@ impl Engine {
     }
 
     /// What the engine says of every container with an owner's label, or with
-    /// any owner's. A label proves nothing yet.
+    /// any owner's, whose name is wanted. A label proves nothing yet.
+    ///
+    /// Those that are being removed are left out: they go by themselves, and
+    /// an engine answers nothing about them until they have.
     pub(crate) async fn containers(
         &self,
         call: &Call,
         operation: Operation,
         owner: Option<&str>,
+        wanted: impl Fn(&str) -> bool,
     ) -> Result<Vec<ContainerFacts>> {
         let list = match owner {
             Some(owner) => {
@@ -81,26 +85,14 @@ impl Engine {
         };
         let rows = self.query(call, list).await;
         let rows = rows.or_error(operation, Phase::Observe)?;
-        let looks = InspectContainers::of(rows.into_iter().map(|row| row.id));
+        let rows = rows.into_iter();
+        let rows = rows.filter(|row| row.state != "removing" && wanted(&row.name));
+        let looks = InspectContainers::of(rows.map(|row| row.id));
         let looks = looks.into_iter().map(async |look| {
             let facts = self.query(call, look).await;
             facts.or_error(operation, Phase::Observe)
         });
         Ok(try_join_all(looks).await?.into_iter().flatten().collect())
-    }
-
-    /// What the engine says of one container, if it has it.
-    pub(crate) async fn container(
-        &self,
-        call: &Call,
-        operation: Operation,
-        container: impl Into<ContainerRef>,
-    ) -> Result<Option<ContainerFacts>> {
-        match self.query(call, InspectContainer::new(container)).await {
-            // It went while it was looked at.
-            Asked::Failed(error) if error.kind() == CallErrorKind::NoSuchContainer => Ok(None),
-            found => found.or_error(operation, Phase::Observe),
-        }
     }
 
     /// What everything on the engine takes of its disk.

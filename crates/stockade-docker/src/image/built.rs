@@ -9,16 +9,16 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use stockade::spec::{Image, PullPolicy};
 use stockade::{Call, Error, ErrorKind, Operation, Phase, Refusal, Result};
-use tokio::sync::OwnedMutexGuard;
 
 use super::context::{Context, Stamp, StopOnDrop, Unfit};
 use super::{Origin, check_platform_of_engine};
 use crate::config::Progress;
 use crate::engine::{Engine, Recipe};
+use crate::hold::Running;
 use crate::names::{self, label};
 
 /// What this process knows of build directories.
@@ -26,8 +26,6 @@ use crate::names::{self, label};
 pub(super) struct Directories {
     /// The digest that a directory had when it last looked like this.
     seen: Mutex<HashMap<PathBuf, (Stamp, String)>>,
-    /// One build of a directory at a time.
-    turns: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// A directory, as it is now.
@@ -67,24 +65,6 @@ impl Directories {
         Ok(Directory::new(engine, image, path, stamp, digest))
     }
 
-    /// Waits until nobody else of this process builds this directory.
-    pub(super) async fn turn(
-        &self,
-        call: &Call,
-        directory: &Directory,
-    ) -> Result<OwnedMutexGuard<()>> {
-        let turn = {
-            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-            Arc::clone(turns.entry(directory.recipe.directory.clone()).or_default())
-        };
-        call.bound(turn.lock_owned()).await.map_err(|why| {
-            Error::interrupted(Operation::Acquire, why)
-                .phase(Phase::Build)
-                .build()
-        })
-    }
-
     /// Whether a directory still is what it was before it was built: otherwise
     /// the image has the name of something else.
     pub(super) async fn is_unchanged(&self, call: &Call, before: &Directory) -> Result<bool> {
@@ -112,7 +92,8 @@ impl Directory {
             .platform()
             .map(ToString::to_string)
             .unwrap_or_default();
-        // Paths need not be text; digests of their bytes would do no more.
+        // A path that is no text may be taken for another, whose images then
+        // count as one directory's; which image is meant, its content says.
         let mut directory = names::digest([&*path.to_string_lossy(), &*platform]);
         directory.truncate(32);
         let recipe = Recipe {
@@ -134,6 +115,13 @@ impl Directory {
         &self.recipe.name
     }
 
+    /// Waits until nobody else on this host builds it, as far as its file
+    /// system can tell.
+    pub(super) async fn turn(&self, call: &Call, engine: &Engine) -> Result<Running> {
+        let _phase = call.enter(Phase::Build);
+        Running::claim(engine, call, Operation::Acquire, self.name()).await
+    }
+
     /// The image that was built of it, found or built now by what the policy
     /// says.
     pub(super) async fn present(
@@ -142,32 +130,40 @@ impl Directory {
         engine: &Engine,
         image: &Image,
     ) -> Result<(docker_driver::ImageFacts, Origin)> {
-        if image.pull() != PullPolicy::Always {
-            let _phase = call.enter(Phase::Image);
-            let found = engine.image(call, self.name()).await?;
-            if let Some(facts) = found.filter(|facts| self.made(facts)) {
-                return Ok((facts, Origin::Present));
-            }
-        }
-        if image.pull() == PullPolicy::Never {
-            let why = "no image of what is in it now was built before, and none may be built; allow it, or build it ahead";
-            return Err(self.refused(why));
-        }
-        let id = self.build(call, engine).await?;
-        match engine.image(call, &id).await? {
-            Some(facts) => Ok((facts, Origin::Built)),
-            None => Err(self.refused("the engine does not have the image that it built")),
+        let before = self.found(call, engine).await?;
+        match (before, image.pull()) {
+            (before, PullPolicy::Always) => self.build(call, engine, before).await,
+            (Some(facts), _) => Ok((facts, Origin::Present)),
+            (None, PullPolicy::Never) => Err(self.refused(
+                "no image of what is in it now was built before, and none may be built; allow it, or build it ahead",
+            )),
+            (None, _) => self.build(call, engine, None).await,
         }
     }
 
-    /// Whether an image is what its name says.
-    fn made(&self, facts: &docker_driver::ImageFacts) -> bool {
-        let mut labels = self.recipe.labels.iter();
-        labels.all(|(key, value)| facts.labels.get(*key) == Some(value))
+    /// What has its name.
+    async fn found(
+        &self,
+        call: &Call,
+        engine: &Engine,
+    ) -> Result<Option<docker_driver::ImageFacts>> {
+        let _phase = call.enter(Phase::Image);
+        let found = engine.image(call, self.name()).await?;
+        Ok(found.filter(|facts| self.made(facts)))
     }
 
-    async fn build(&self, call: &Call, engine: &Engine) -> Result<String> {
+    /// Builds it without the name first, which another host may have given to
+    /// an image of its own meanwhile: then that one counts, so that all have
+    /// the same. To give the name is a second build, which takes every step
+    /// from the engine's cache.
+    async fn build(
+        &self,
+        call: &Call,
+        engine: &Engine,
+        before: Option<docker_driver::ImageFacts>,
+    ) -> Result<(docker_driver::ImageFacts, Origin)> {
         let _phase = call.enter(Phase::Build);
+        let before = before.map(|facts| facts.id);
         let (config, directory) = (engine.config().clone(), self.recipe.directory.clone());
         let tell = move |line: &str| {
             config.report(Progress::Build {
@@ -175,7 +171,38 @@ impl Directory {
                 line: line.to_owned(),
             });
         };
-        engine.build(call, &self.recipe, tell).await
+        let mut made = vec![engine.build(call, &self.recipe, None, tell).await?];
+        let mut now = self.found(call, engine).await?;
+        if now.as_ref().map(|facts| &facts.id) == before.as_ref() && before != made.first().cloned()
+        {
+            made.push(
+                engine
+                    .build(call, &self.recipe, Some(self.name()), |_| {})
+                    .await?,
+            );
+            now = self.found(call, engine).await?;
+        }
+        let Some(facts) = now else {
+            return Err(self.refused("the engine does not have the image that it built"));
+        };
+        let origin = match made.contains(&facts.id) {
+            true => Origin::Built,
+            false => Origin::Present,
+        };
+        for id in before.into_iter().chain(made) {
+            if id != facts.id {
+                // One that is in use stays, and so does one that cannot be
+                // removed now: nobody is to wait for that.
+                let _ = engine.remove_image(call, Operation::Acquire, &id).await;
+            }
+        }
+        Ok((facts, origin))
+    }
+
+    /// Whether an image is what its name says.
+    fn made(&self, facts: &docker_driver::ImageFacts) -> bool {
+        let mut labels = self.recipe.labels.iter();
+        labels.all(|(key, value)| facts.labels.get(*key) == Some(value))
     }
 
     fn refused(&self, why: &str) -> Error {

@@ -140,7 +140,7 @@ impl Images {
             if let Some(ready) = self.remembered(image, &asked) {
                 return Ok(ready);
             }
-            let _turn = self.directories.turn(call, &directory).await?;
+            let _turn = directory.turn(call, engine).await?;
             // Who had the turn before may have built just this.
             if let Some(ready) = self.remembered(image, &asked) {
                 return Ok(ready);

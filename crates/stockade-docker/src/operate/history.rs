@@ -270,7 +270,7 @@ impl DockerBackend {
         let operation = Operation::Inspect;
         let (now, found) = tokio::try_join!(
             engine.now(call, operation),
-            engine.container(call, operation, container.clone()),
+            engine.look(call, operation, container.clone()),
         )?;
         let is_ours = |facts: &ContainerFacts| {
             names::role(engine.owner(), &facts.name, &facts.labels) == Some(Role::Guest)
@@ -327,8 +327,15 @@ impl History {
         let mut events = of_engine(remembered);
         let forgot = forgot(remembered, found);
         if let Some((id, started)) = found.and_then(running) {
+            // The engine takes its time of a start before the start, which
+            // takes some tens of milliseconds, and tells of it after that.
+            let told = events.iter().rev();
+            let mut told = told.filter(|event| event.what == Happening::Started);
+            let told = told
+                .find(|event| event.instance == id)
+                .map(|event| event.at);
             events.extend(journal.entries.into_iter().map(|entry| Event {
-                at: started + Duration::from_millis(entry.at_ms),
+                at: (started + Duration::from_millis(entry.at_ms)).max(told.unwrap_or(started)),
                 instance: id.clone(),
                 what: entry.what.into(),
             }));

@@ -146,7 +146,9 @@ impl DockerBackend {
         let _phase = call.enter(Phase::Observe);
         let engine = self.engine();
         let owner = (!filter.any_owner).then(|| engine.owner());
-        let containers = engine.containers(call, Operation::Inspect, owner).await?;
+        let containers =
+            engine.containers(call, Operation::Inspect, owner, names::may_be_a_sandbox);
+        let containers = containers.await?;
         let mut found: Vec<_> = containers
             .into_iter()
             .filter_map(Sandbox::of)
