@@ -9,9 +9,10 @@ use serde_json::json;
 use stockade::spec::{Hardening, Storage};
 use stockade::{
     Backend as _, BoxFuture, Egress, Error, ExecOutcome, ExecRequest, ExecStatus, Image,
-    IsolationScope, ReadRequest, ResourceLimits, Sandbox, SandboxKey, SandboxSpec, SpecBuilder,
-    Which,
+    IsolationScope, ReadRequest, ReapFilter, ResourceLimits, Sandbox, SandboxKey, SandboxSpec,
+    SpecBuilder, Which,
 };
+use stockade_docker::operate::{Activity, HistoryOf, SandboxFilter};
 use stockade_docker::{DockerBackend, DockerConfig, FilePlane};
 use stockade_tests::engine::{call, left_of};
 use stockade_tests::files::{batch, path};
@@ -51,7 +52,7 @@ const CHECKS: [(&str, Check); 15] = [
 ];
 
 /// What is looked at apart from that sandbox.
-const APART: [(&str, Apart); 3] = [
+const APART: [(&str, Apart); 7] = [
     ("storage on disk", |engine| {
         Box::pin(storage(engine, Storage::Disk))
     }),
@@ -59,6 +60,10 @@ const APART: [(&str, Apart); 3] = [
         Box::pin(storage(engine, Storage::Root))
     }),
     ("allowlist", |engine| Box::pin(allowlist(engine))),
+    ("idle and drifted", |engine| Box::pin(replaced(engine))),
+    ("list and activity", |engine| Box::pin(listed(engine))),
+    ("history", |engine| Box::pin(history(engine))),
+    ("reap", |engine| Box::pin(reaped(engine))),
 ];
 
 type Apart = for<'a> fn(&'a Bound) -> BoxFuture<'a, Found>;
@@ -399,4 +404,64 @@ async fn allowlist(bound: &Bound) -> Found {
     let rule = "example.org".parse().unwrap();
     let egress = Egress::from_rules([rule]).unwrap();
     bound.once("allowlist", bound.spec().egress(egress)).await
+}
+
+/// Another spec once nobody uses the sandbox.
+async fn replaced(bound: &Bound) -> Found {
+    let key = bound.key("replaced");
+    let first = bound.spec().build().unwrap();
+    let other = bound.spec().env([("LOOK", "1")]).build().unwrap();
+    drop(bound.backend.acquire(&call(), &key, &first).await?);
+    let sandbox = bound.backend.acquire(&call(), &key, &other).await?;
+    let found = freshness(&sandbox);
+    drop(sandbox);
+    let removed = bound.backend.dispose(&call(), &key, Which::All).await?;
+    Ok(removed
+        .folded()
+        .map_or(found, |failure| failure.to_string()))
+}
+
+async fn listed(bound: &Bound) -> Found {
+    let (key, spec) = (bound.key("listed"), bound.spec().build().unwrap());
+    let sandbox = bound.backend.acquire(&call(), &key, &spec).await?;
+    let all = bound
+        .backend
+        .sandboxes(&call(), &SandboxFilter::default())
+        .await?;
+    let ours = all.iter().find(|found| found.id == *sandbox.id());
+    let activity = bound.backend.activity(&call(), sandbox.id()).await?;
+    drop(sandbox);
+    let _ = bound.backend.dispose(&call(), &key, Which::All).await?;
+    Ok(match (ours, activity) {
+        (Some(ours), Some(Activity::Answered(_))) if ours.age.is_some() && ours.key == key => {
+            format!("{:?}, answered", ours.state)
+        }
+        other => format!("{other:?}"),
+    })
+}
+
+/// Why one ended that is gone.
+async fn history(bound: &Bound) -> Found {
+    let (key, spec) = (bound.key("history"), bound.spec().build().unwrap());
+    let sandbox = bound.backend.acquire(&call(), &key, &spec).await?;
+    let of = HistoryOf::instance(sandbox.id().clone());
+    drop(sandbox);
+    let _ = bound.backend.dispose(&call(), &key, Which::All).await?;
+    let history = bound.backend.history(&call(), &of).await?;
+    Ok(history
+        .death
+        .map_or_else(|| "nothing is known".to_owned(), |death| death.to_string()))
+}
+
+async fn reaped(bound: &Bound) -> Found {
+    let (key, spec) = (bound.key("reaped"), bound.spec().build().unwrap());
+    drop(bound.backend.acquire(&call(), &key, &spec).await?);
+    let reaped = bound
+        .backend
+        .reap(&call(), &ReapFilter::everything())
+        .await?;
+    Ok(match &reaped.failures[..] {
+        [] => format!("{} reaped, {} kept", reaped.sandboxes, reaped.kept),
+        failures => format!("{failures:?}"),
+    })
 }

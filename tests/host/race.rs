@@ -105,16 +105,19 @@ async fn take(
         return;
     };
     for _ in 0..random.u32(..4) {
-        if !command(&sandbox, variant).await {
+        // Some are so slow that others find the sandbox in use.
+        let pause = random.choice([0.0, 0.0, 0.2, 1.0]).unwrap_or_default();
+        if !command(&sandbox, variant, pause).await {
             return;
         }
     }
 }
 
-/// One command, which must see the spec that was asked for; `false` when the
-/// sandbox is gone.
-async fn command(sandbox: &Sandbox, variant: &str) -> bool {
-    let request = ExecRequest::shell("echo $VARIANT").timeout(Duration::from_secs(30));
+/// One command of so many seconds, which must see the spec that was asked for;
+/// `false` when the sandbox is gone.
+async fn command(sandbox: &Sandbox, variant: &str, pause: f32) -> bool {
+    let line = format!("sleep {pause}; echo $VARIANT");
+    let request = ExecRequest::shell(line).timeout(Duration::from_secs(30));
     let request = request.build().unwrap();
     let exec = async |call: &_| sandbox.exec(call, request).await;
     let Ok(outcome) = TROUBLE.run("exec", exec).await else {

@@ -48,8 +48,17 @@ const fn inside(check: &'static str, everywhere: &'static str) -> Known {
     }
 }
 
+/// What makes a sandbox of its own.
+const fn made(check: &'static str, everywhere: &'static str) -> Known {
+    Known {
+        check,
+        everywhere,
+        but: &[(Seat::RootlessBare, NO_LIMITS)],
+    }
+}
+
 /// Every check, in the order of looking.
-pub(super) const KNOWN: [Known; 22] = [
+pub(super) const KNOWN: [Known; 26] = [
     same("bind", "bound"),
     Known {
         check: "doctor",
@@ -59,22 +68,14 @@ pub(super) const KNOWN: [Known; 22] = [
             "failed: memory limit, swap limit, process limit, CPU limit, sandbox",
         )],
     },
-    Known {
-        check: "storage on disk",
-        everywhere: "served",
-        but: &[(Seat::RootlessBare, NO_LIMITS)],
-    },
-    Known {
-        check: "storage in the root",
-        everywhere: "served",
-        but: &[(Seat::RootlessBare, NO_LIMITS)],
-    },
+    made("storage on disk", "served"),
+    made("storage in the root", "served"),
     same("allowlist", "refused: egress_not_enforced"),
-    Known {
-        check: "acquire",
-        everywhere: "fresh",
-        but: &[(Seat::RootlessBare, NO_LIMITS)],
-    },
+    made("idle and drifted", "fresh"),
+    made("list and activity", "Running, answered"),
+    made("history", "it was killed from outside and removed"),
+    made("reap", "1 reaped, 0 kept"),
+    made("acquire", "fresh"),
     inside("command", "ran"),
     inside("identity", "65534:65534"),
     inside("privileges", "none, system calls filtered"),
