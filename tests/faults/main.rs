@@ -1,178 +1,85 @@
-//! Every docker command of a sandbox's life goes wrong in every way, on a
-//! real engine: the error is of a kind that the design names, nothing is left
-//! that is not named, and the next sandbox works.
+//! Every docker command and every frame of a sandbox's life goes wrong in
+//! every way, on a real engine: the error is of a kind that the table names
+//! and says where it is from, nothing is left that is not named, what comes
+//! next works, and no fault becomes an outcome or content.
+//!
+//! The cells are made from lists: a scenario is done once with nothing wrong,
+//! which shows the verbs that it has; each of them is then one that goes wrong,
+//! first and last, in each way that there is.
 
-use std::path::Path;
-use std::time::Duration;
+#![expect(
+    clippy::print_stdout,
+    reason = "how long a cell took is for people, and a test that does not run must say so"
+)]
 
-use stockade::vocabulary::DisposalCode;
-use stockade::{Backend as _, Call, Error, ErrorKind, ExecRequest, ExecStatus, SandboxKey, Which};
-use stockade_docker::{DockerBackend, DockerConfig};
-use stockade_tests::engine::{PYTHON, call, left_of, spec, unique};
-use stockade_tests::faulty::{self, Fault};
+mod act;
+mod channel;
+mod coverage;
+mod expected;
+mod matrix;
+mod restarts;
+mod scenario;
+mod state;
+mod talk;
+mod world;
 
-/// More commands than a whole life takes.
-const MOST: u32 = 32;
+use scenario::Scenario;
+use talk::Talk;
 
-#[tokio::test]
-async fn a_command_that_fails_leaves_nothing() {
-    every_step(Fault::Fails).await;
-}
+/// One test for each line, and the list of all that they run.
+macro_rules! matrix {
+    ($($test:ident: $($scenario:ident),+;)+) => {
+        $(
+            #[tokio::test]
+            async fn $test() {
+                matrix::run(&[$(Scenario::$scenario),+]).await;
+            }
+        )+
 
-#[tokio::test]
-async fn a_command_that_hangs_is_ended_and_leaves_nothing() {
-    every_step(Fault::Hangs).await;
-}
-
-#[tokio::test]
-async fn a_command_that_answers_garbage_leaves_nothing() {
-    every_step(Fault::Garbage).await;
-}
-
-#[tokio::test]
-async fn a_command_that_does_its_work_and_fails_half_way_through_its_answer_leaves_nothing() {
-    every_step(Fault::HalfWay).await;
-}
-
-#[tokio::test]
-async fn a_command_that_does_its_work_and_is_killed_leaves_nothing() {
-    every_step(Fault::Killed).await;
-}
-
-#[tokio::test]
-async fn a_command_that_is_late_and_warns_is_no_failure() {
-    every_step(Fault::Late).await;
-}
-
-async fn every_step(fault: Fault) {
-    warm_up().await;
-    for at in 1..MOST {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        let owner = unique("faults");
-        let client = faulty::client(folder.path(), at, fault);
-        let result = life(&owner, &client, fault == Fault::Hangs).await;
-        let hit = faulty::starts(folder.path()) >= at as usize;
-        if let Err(error) = &result {
-            assert!(
-                hit,
-                "{fault:?}: failed without its fault at {at}: {error:?}"
-            );
-            assert_ne!(fault, Fault::Late, "late at {at}: {error:?}");
-            named(error, fault, at);
-        }
-        // What is left now is what the owner's next process would find.
-        clean(&owner).await;
-        if !hit {
-            assert!(
-                at > 12,
-                "{fault:?}: a whole life took {} commands only",
-                at - 1
-            );
-            return;
-        }
-    }
-    panic!("{fault:?}: a life took {MOST} commands or more");
-}
-
-/// Bind, acquire, one command, a file in and out, dispose, close: through the
-/// faulty client.
-async fn life(owner: &str, client: &Path, hangs: bool) -> Result<(), Error> {
-    let config = DockerConfig::new(owner)
-        .docker_path(client)
-        .command_timeout(Duration::from_secs(4));
-    let call = Call::with_timeout(Duration::from_secs(90));
-    let backend = DockerBackend::connect(&call, config).await?;
-    let spec = spec(PYTHON).build().expect("the spec is valid");
-    let key = SandboxKey::new("faults", owner, "agent").with_call("1");
-    let lived = async {
-        let sandbox = backend.acquire(&call, &key, &spec).await?;
-        let request = ExecRequest::shell("echo on").build()?;
-        let outcome = sandbox.exec(&call, request).await?;
-        assert_eq!(
-            outcome.status,
-            ExecStatus::Exited(0),
-            "a fault of docker became an outcome"
-        );
-        assert_eq!(outcome.stdout, "on\n");
-        // The tar plane: pauses, looks, copies and thaws.
-        sandbox.write_file(&call, "in/file", "content").await?;
-        let read = sandbox.read_file(&call, "in/file").await?;
-        assert_eq!(&read[..], b"content", "a fault of docker became content");
-        Ok::<(), Error>(())
+        const RUN: &[Scenario] = &[$($(Scenario::$scenario,)+)+];
     };
-    let lived = lived.await;
-    let mut removed = backend.dispose(&call, &key, Which::All).await;
-    if removed
-        .as_ref()
-        .map_or(true, |removed| !removed.failures.is_empty())
-    {
-        // The fault was the removal's own; a host tries again.
-        removed = backend.dispose(&call, &key, Which::All).await;
-    }
-    let removed = removed?;
-    assert!(removed.failures.is_empty(), "{removed:?}");
-    let closed = backend
-        .close(&Call::with_timeout(Duration::from_secs(10)))
-        .await?;
-    // A pause that hangs is waited for, since it may still come true; that is
-    // said, and nothing is there that it could pause.
-    let waits = closed
-        .failures
-        .iter()
-        .all(|failure| failure.code == DisposalCode::Timeout);
-    assert!(waits && (hangs || closed.failures.is_empty()), "{closed:?}");
-    let left = left_of(owner);
-    assert!(left.is_empty(), "left behind: {left:?} after {lived:?}");
-    lived
 }
 
-/// The kinds that the design names for a docker command that did not answer.
-fn named(error: &Error, fault: Fault, at: u32) {
-    let expected = [
-        ErrorKind::Unavailable,
-        ErrorKind::Internal,
-        ErrorKind::TimedOut,
-        ErrorKind::Lost,
-        ErrorKind::NotFound,
-        ErrorKind::Refused,
-        ErrorKind::LimitExceeded,
-    ];
-    assert!(
-        expected.contains(&error.kind()),
-        "{fault:?} at {at}: {error:?}"
-    );
-    assert!(!error.to_string().is_empty());
+/// The same for talks.
+macro_rules! talks {
+    ($($test:ident: $($talk:ident),+;)+) => {
+        $(
+            #[tokio::test]
+            async fn $test() {
+                channel::run(&[$(Talk::$talk),+]).await;
+            }
+        )+
+
+        const TALKED: &[Talk] = &[$($(Talk::$talk,)+)+];
+    };
 }
 
-async fn clean(owner: &str) {
-    let backend = DockerBackend::connect(&call(), DockerConfig::new(owner)).await;
-    let backend = backend.expect("the engine is there");
-    let left = left_of(owner);
-    assert!(left.is_empty(), "left behind: {left:?}");
-    let spec = spec(PYTHON).build().expect("the spec is valid");
-    let key = SandboxKey::new("faults", owner, "agent").with_call("1");
-    let sandbox = backend
-        .acquire(&call(), &key, &spec)
-        .await
-        .expect("the next sandbox works");
-    let request = ExecRequest::argv(["true"])
-        .build()
-        .expect("the request is valid");
-    assert!(
-        sandbox
-            .exec(&call(), request)
-            .await
-            .expect("it runs")
-            .success()
-    );
-    let removed = backend
-        .dispose(&call(), &key, Which::All)
-        .await
-        .expect("it goes");
-    assert!(removed.failures.is_empty(), "{removed:?}");
+matrix! {
+    whatever_goes_wrong_when_a_backend_is_made_is_its_error: Bind;
+    whatever_goes_wrong_when_a_sandbox_is_made_leaves_nothing:
+        Acquire, AcquireAnother, AcquireWithoutUndo;
+    whatever_goes_wrong_when_an_engine_is_new_leaves_nothing:
+        AcquireOnNewEngine, AcquireWithPull, AcquireWithBuild;
+    whatever_goes_wrong_when_a_disk_is_made_leaves_nothing: AcquireOnDisk;
+    whatever_goes_wrong_with_what_is_there_already_it_is_not_lost:
+        AcquireWhatIsThere, AcquireWhatHasEnded;
+    whatever_goes_wrong_with_a_drifted_sandbox_it_is_there_or_replaced: AcquireWhatHasDrifted;
+    whatever_goes_wrong_in_a_first_command_the_next_one_runs: Exec, Stat, FilesOfGuest;
+    whatever_goes_wrong_beside_a_dead_relay_the_next_command_runs: ExecBesideDeadRelay;
+    whatever_goes_wrong_while_a_sandbox_is_paused_the_next_command_runs: ExecWhilePaused;
+    whatever_goes_wrong_in_a_write_is_not_taken_for_written: WriteTar;
+    whatever_goes_wrong_in_a_read_is_not_taken_for_content: ReadTar;
+    whatever_goes_wrong_in_a_removal_is_named_and_removed_later:
+        Dispose, DisposeOfVolume, DisposeKind, DisposeInstance, DisposeWithCalls, DisposeScope;
+    whatever_goes_wrong_in_a_reap_is_named_and_removed_later: Reap, ReapOfVolume, ReapUnused;
+    whatever_goes_wrong_in_an_undo_is_named_and_removed_later: Close;
+    whatever_goes_wrong_for_an_operator_is_told_and_nothing_else:
+        List, Activity, History, Usage, Prune;
 }
 
-/// The engine has the guest runtime, so that no life has to bring it.
-async fn warm_up() {
-    clean(&unique("faults-warm-up")).await;
+talks! {
+    whatever_goes_wrong_with_a_frame_of_a_command_the_next_one_runs: Command;
+    whatever_goes_wrong_with_a_rare_frame_the_next_command_runs:
+        Long, Unread, Terminal, Cancelled, Background, LeftTree, Stopped;
+    whatever_goes_wrong_with_a_frame_of_files_is_not_taken_for_content: Files;
 }

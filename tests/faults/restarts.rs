@@ -1,0 +1,121 @@
+//! The daemon goes away in the middle of every operation, and comes back, with
+//! and without its containers.
+//!
+//! Only a provisioned engine may be restarted; somebody's own is left alone,
+//! and these tests then say that they did not run.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the engine is restarted by xtask, outside the library"
+)]
+
+use std::process::Command;
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use stockade::{Call, ErrorKind};
+use stockade_tests::client::Plan;
+use tokio::time::sleep;
+
+use crate::act::{Acted, Finding};
+use crate::matrix::warm_up;
+use crate::scenario::Scenario;
+use crate::world::{PATIENT, World};
+
+/// Each in a sandbox of its own, so that one restart falls into all of them.
+const SCENARIOS: [Scenario; 10] = [
+    Scenario::Acquire,
+    Scenario::AcquireAnother,
+    Scenario::AcquireOnDisk,
+    Scenario::AcquireWhatIsThere,
+    Scenario::Exec,
+    Scenario::WriteTar,
+    Scenario::ReadTar,
+    Scenario::Dispose,
+    Scenario::DisposeScope,
+    Scenario::Reap,
+];
+
+/// What an operation may say whose daemon went away.
+const KINDS: [ErrorKind; 3] = [ErrorKind::Unavailable, ErrorKind::Lost, ErrorKind::NotFound];
+
+#[tokio::test]
+async fn a_daemon_that_goes_with_its_containers_leaves_nothing_and_the_next_operation_works() {
+    under_restart("--no-live-restore").await;
+}
+
+#[tokio::test]
+async fn a_daemon_that_goes_without_its_containers_leaves_nothing_and_the_next_operation_works() {
+    under_restart("--live-restore").await;
+    restart(&["--no-live-restore"]);
+}
+
+async fn under_restart(mode: &'static str) {
+    if !restart(&[mode]) {
+        return;
+    }
+    warm_up().await;
+    let mut worlds = Vec::new();
+    for scenario in SCENARIOS {
+        let mut world = scenario.world(PATIENT).await;
+        let ready = scenario.prepare(&mut world).await;
+        ready.unwrap_or_else(|finding| panic!("{scenario:?}: {finding}"));
+        world.client.arm(Plan::default());
+        worlds.push((scenario, world));
+    }
+    let begun: Vec<_> = worlds
+        .iter()
+        .map(|(_, world)| world.client.watch())
+        .collect();
+    let operations = worlds.iter_mut().map(async |(scenario, world)| {
+        let acted = scenario.act(world, &Call::with_timeout(PATIENT)).await;
+        judge(acted).map_err(|finding| format!("{scenario:?}, {mode}: {finding}"))
+    });
+    let restarted = async {
+        while begun.iter().any(|watch| watch.seen().is_empty()) {
+            sleep(Duration::from_millis(5)).await;
+        }
+        let restart = tokio::task::spawn_blocking(move || restart(&[mode, "--kill"]));
+        restart.await.expect("the restart ends");
+    };
+    let (judged, ()) = join(join_all(operations), restarted).await;
+    let mut findings: Vec<Finding> = judged.into_iter().filter_map(Result::err).collect();
+    for (scenario, world) in worlds {
+        if let Err(finding) = goes_on(world).await {
+            findings.push(format!("{scenario:?}, {mode}, afterwards: {finding}"));
+        }
+    }
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+}
+
+fn judge(acted: Result<Acted, Finding>) -> Result<(), Finding> {
+    match acted? {
+        Acted::Failed(error) if !KINDS.contains(&error.kind()) => {
+            Err(format!("the kind is {:?}: {error:?}", error.kind()))
+        }
+        Acted::Failed(error) if error.phase().is_none() => Err(format!("no phase: {error:?}")),
+        _ => Ok(()),
+    }
+}
+
+async fn goes_on(mut world: World) -> Result<(), Finding> {
+    world.sandbox = None;
+    world.works().await?;
+    world.finish().await
+}
+
+/// Restarts the daemon; `false` when it is not ours to restart.
+fn restart(options: &[&str]) -> bool {
+    let Some(xtask) = std::env::var_os("STOCKADE_TEST_XTASK") else {
+        println!("not run: the engine is not one of xtask's");
+        return false;
+    };
+    let output = Command::new(xtask)
+        .args(["engine", "restart"])
+        .args(options)
+        .output();
+    let output = output.expect("xtask starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    true
+}
