@@ -89,8 +89,10 @@ async fn sandboxes_are_listed_with_all_that_their_labels_and_the_engine_say() {
     assert_eq!((&info.owner, &info.key), (&host.owner, &key));
     assert_eq!(info.kind.as_str(), "operated");
     assert_eq!(info.state, SandboxState::Running);
-    assert_eq!(info.image_name.as_deref(), Some(PYTHON));
-    assert!(info.image_id.starts_with("sha256:"));
+    // Other tests give the same image names of their own.
+    assert!(info.image_name.is_some());
+    let id = docker_ok(["image", "inspect", "--format", "{{.Id}}", PYTHON]);
+    assert_eq!(info.image_id, id);
     assert_eq!(info.labels["team"], "a=b, c");
     assert_eq!(info.labels.len(), 1);
     assert!(info.created.is_some() && info.protocol.is_some());

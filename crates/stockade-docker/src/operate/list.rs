@@ -48,7 +48,8 @@ pub struct SandboxInfo {
     pub running_for: Option<Duration>,
     /// The id of its image, `sha256:…`.
     pub image_id: String,
-    /// A name that the image has now; `None` when it has none, or is gone.
+    /// A name that the image has now, of several any; `None` when it has none,
+    /// or is gone.
     pub image_name: Option<String>,
     /// The caller's own labels.
     pub labels: BTreeMap<String, String>,

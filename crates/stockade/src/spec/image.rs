@@ -83,7 +83,19 @@ impl Image {
         Self::of(ImageSource::Reference { reference, digest })
     }
 
-    /// An image built from this directory.
+    /// An image built from this directory, by the `Dockerfile` in it.
+    ///
+    /// It is the host's own recipe: never a directory that a guest can write.
+    /// Which image it stands for is decided by what is in it when a sandbox is
+    /// acquired, so that a change of any file, name or mode is seen at the
+    /// next one. A directory of at most 65,536 entries and 1 GiB; what
+    /// `.dockerignore` names counts, too.
+    ///
+    /// With [`PullPolicy::Missing`] an image that was built of the same content
+    /// before is used, and otherwise it is built. [`PullPolicy::Always`] builds
+    /// at every acquire, from the engine's cache as far as it goes, so that a
+    /// base image that has changed on the engine is seen.
+    /// [`PullPolicy::Never`] refuses what was not built before.
     pub fn build(directory: impl Into<PathBuf>) -> Self {
         Self::of(ImageSource::Build(directory.into()))
     }
