@@ -98,15 +98,13 @@ fn soak(args: &SoakArgs, cache: &Cache, hosts: &Hosts) -> Result<Verdict> {
         mut failed,
         ..
     } = course;
+    let in_time = running.elapsed() < args.longest();
+    // That the time is over is no fault of a host's.
+    let longest = if in_time { FINISHING } else { Duration::ZERO };
     let mut first = Events::default();
     for (number, mut line) in lines.into_iter().enumerate() {
-        let longest = if running.elapsed() < args.longest() {
-            FINISHING
-        } else {
-            Duration::ZERO // its time is over, and that is no fault of its
-        };
         let ended = line.host.finish(longest)?;
-        failed.extend(ended.filter(|_| !longest.is_zero()));
+        failed.extend(ended.filter(|_| in_time));
         events.read(line.host.said())?;
         if number == 0 {
             first.read(line.host.said())?;
@@ -123,7 +121,14 @@ fn soak(args: &SoakArgs, cache: &Cache, hosts: &Hosts) -> Result<Verdict> {
     verdict.tell("kills", kills);
     verdict.none("hosts that failed", &failed);
     verdict.none("ends that the design does not name", &events.unnamed());
-    growth(&mut verdict, &first.holds);
+    if in_time {
+        growth(&mut verdict, &first.holds);
+    } else {
+        verdict.tell(
+            "what the first host held",
+            "not told, since the time was over",
+        );
+    }
     processes(&mut verdict, hosts)?;
     let paused = ["ps", "--filter=status=paused", "--format={{.Names}}"];
     verdict.none("sandboxes that stay paused", &hosts.listed(&paused, false)?);
