@@ -355,4 +355,45 @@ mod tests {
             assert_eq!(role("o", &ours, &labels), None, "without {missing}");
         }
     }
+
+    #[test]
+    fn an_image_is_one_that_was_built_by_the_name_that_its_labels_lead_to() {
+        let labels: BTreeMap<String, String> = [
+            (label::OWNER, "o"),
+            (label::ROLE, IMAGE_ROLE),
+            (label::DIRECTORY, "d"),
+            (label::CONTEXT, "c"),
+        ]
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
+        let name = built_image("o", "d", "c");
+        let tags = [name.clone()];
+        assert!(is_built("o", &tags, &labels));
+        assert!(is_built("o", &["mine:1".to_owned(), name], &labels));
+        // What was made of a container of it has its labels, and no such name.
+        assert!(!is_built("o", &[], &labels));
+        assert!(!is_built("o", &["mine:1".to_owned()], &labels));
+        assert!(!is_built("p", &tags, &labels), "another owner's");
+        for missing in [label::ROLE, label::DIRECTORY, label::CONTEXT] {
+            let mut labels = labels.clone();
+            labels.remove(missing);
+            assert!(!is_built("o", &tags, &labels), "without {missing}");
+        }
+    }
+
+    #[test]
+    fn the_form_of_a_name_tells_what_can_be_no_sandbox() {
+        let sandbox = container("o", &SandboxKey::new("s", "t", "a"), &kind("k"));
+        assert!(may_be_a_sandbox(&sandbox));
+        for other in [
+            "",
+            "stockade-",
+            "mine",
+            &facts_probe("0123456789ab"),
+            &work_holder(&sandbox, "1"),
+        ] {
+            assert!(!may_be_a_sandbox(other), "{other}");
+        }
+    }
 }

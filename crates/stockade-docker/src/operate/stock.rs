@@ -189,3 +189,52 @@ impl Sizes {
         self.volumes.get(name).copied().unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
+    fn thing(what: PrunedKind, name: &str, age: Option<Duration>, is_used: bool) -> Thing {
+        Thing {
+            what,
+            id: name.to_owned(),
+            name: name.to_owned(),
+            bytes: Some(1),
+            created: age.map(|age| NOW + Duration::from_secs(1_000_000) - age),
+            is_used,
+            is_current: false,
+        }
+    }
+
+    #[test]
+    fn what_is_idle_is_used_by_nobody_and_not_being_made() {
+        use PrunedKind::{Image, Leftover, Runtime, WorkDir};
+        let (young, old) = (Some(Duration::ZERO), Some(MAKING));
+        let stock = Stock {
+            now: NOW + Duration::from_secs(1_000_000),
+            sandboxes: vec![thing(Leftover, "sandbox", old, true)],
+            leftovers: vec![
+                thing(Leftover, "made", young, false),
+                thing(Leftover, "left", old, false),
+                thing(Leftover, "ageless", None, false),
+            ],
+            work_dirs: vec![
+                thing(WorkDir, "orphan", old, false),
+                thing(WorkDir, "held", old, true),
+                thing(WorkDir, "new", young, false),
+            ],
+            images: vec![
+                thing(Image, "unused", young, false),
+                thing(Image, "used", old, true),
+            ],
+            runtimes: vec![
+                thing(Runtime, "empty", None, false),
+                thing(Runtime, "mounted", None, true),
+            ],
+        };
+        let idle: Vec<_> = stock.idle().map(|thing| thing.name.as_str()).collect();
+        assert_eq!(idle, ["left", "orphan", "unused", "empty"]);
+    }
+}
