@@ -280,7 +280,8 @@ async fn leftovers(
     match inner.engine.volumes(call, filters).await {
         Ok(volumes) => {
             for volume in volumes {
-                remove_volume(inner, call, &volume, &mut removed.failures).await;
+                let failures = &mut removed.failures;
+                remove_volume(inner, call, Operation::Dispose, &volume, failures).await;
             }
         }
         Err(error) => removed.failures.push(RemovalFailure::new(
@@ -295,10 +296,11 @@ async fn leftovers(
 pub(crate) async fn remove_volume(
     inner: &Arc<Inner>,
     call: &Call,
+    operation: Operation,
     name: &str,
     failures: &mut Vec<RemovalFailure>,
 ) -> bool {
-    match inner.engine.remove_volume(call, name).await {
+    match inner.engine.remove_volume(call, operation, name).await {
         Ok(gone) => gone,
         Err(error) => {
             failures.push(failure(name, &error));

@@ -61,7 +61,8 @@ pub(crate) async fn reap(inner: &Arc<Inner>, call: &Call, filter: &ReapFilter) -
         let making = !filter.in_use && age < MAKING;
         if picks_part(filter, &volume.labels, age) && !making {
             let name = &volume.found.name;
-            let gone = remove_volume(inner, call, name, &mut reaped.failures).await;
+            let failures = &mut reaped.failures;
+            let gone = remove_volume(inner, call, Operation::Reap, name, failures).await;
             reaped.others += u64::from(gone);
         }
     }

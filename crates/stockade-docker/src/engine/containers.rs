@@ -254,12 +254,17 @@ impl Engine {
     }
 
     /// Removes a volume, unless a container uses it; whether it went now.
-    pub(crate) async fn remove_volume(&self, call: &Call, name: &str) -> Result<bool> {
+    pub(crate) async fn remove_volume(
+        &self,
+        call: &Call,
+        operation: Operation,
+        name: &str,
+    ) -> Result<bool> {
         let name = VolumeName::new(name).map_err(unfit)?;
         match self.mutate(call, RemoveVolume::new(name)).await {
             Asked::Failed(error) if error.kind() == CallErrorKind::VolumeInUse => Ok(false),
             removed => {
-                let removed = removed.or_error(Operation::Reap, Phase::Dispose)?;
+                let removed = removed.or_error(operation, Phase::Dispose)?;
                 Ok(removed == Removal::Removed)
             }
         }

@@ -1,7 +1,7 @@
 //! From the driver's errors to the contract's. The one place where the two
 //! vocabularies meet.
 
-use docker_driver::{Aftermath, BindError, CallError, CallErrorKind};
+use docker_driver::{Aftermath, BindError, CallError, CallErrorKind, Undo};
 use stockade::error::{LeftBehindKind, Removal};
 use stockade::vocabulary::DisposalCode;
 use stockade::{Error, ErrorKind, LeftBehind, Operation, Phase, Refusal, Retry};
@@ -98,11 +98,18 @@ fn kind(operation: Operation, kind: CallErrorKind) -> ErrorKind {
     }
 }
 
+/// A command that may still do its work, and would not be undone, leaves
+/// nothing of ours.
 fn left_behind(aftermath: &Aftermath) -> Option<LeftBehind> {
-    let (name, removal) = match aftermath {
-        Aftermath::Pending(undo) => (undo.to_string(), Removal::Scheduled),
-        Aftermath::Left { undo, why } => (format!("{undo} ({why})"), Removal::ByReap),
+    let (undo, name, removal) = match aftermath {
+        Aftermath::Pending(undo) => (undo, undo.to_string(), Removal::Scheduled),
+        Aftermath::Left { undo, why } => (undo, format!("{undo} ({why})"), Removal::ByReap),
         _ => return None,
     };
-    Some(LeftBehind::new(LeftBehindKind::Container, name, removal))
+    let kind = match undo {
+        Undo::Nothing => return None,
+        Undo::RemoveMarkedVolume(..) => LeftBehindKind::Volume,
+        _ => LeftBehindKind::Container,
+    };
+    Some(LeftBehind::new(kind, name, removal))
 }

@@ -211,8 +211,15 @@ pub(super) async fn remove(inner: &Inner, call: &Call, things: Vec<Thing>) -> Go
 async fn remove_one(inner: &Inner, call: &Call, thing: &Thing) -> Result<bool> {
     let engine = &inner.engine;
     match thing.what {
-        PrunedKind::Leftover => engine.remove(call, Operation::Reap, &thing.id).await.map(|()| true),
-        PrunedKind::WorkDir | PrunedKind::Runtime => engine.remove_volume(call, &thing.id).await,
+        PrunedKind::Leftover => engine
+            .remove(call, Operation::Prune, &thing.id)
+            .await
+            .map(|()| true),
+        PrunedKind::WorkDir | PrunedKind::Runtime => {
+            engine
+                .remove_volume(call, Operation::Prune, &thing.id)
+                .await
+        }
         PrunedKind::Image => {
             let removed = engine.remove_image(call, Operation::Prune, &thing.id).await;
             inner.images.forget(&thing.id);
