@@ -61,12 +61,16 @@ impl Trouble {
         }
     }
 
-    /// Tells how a command ended, which had to end by itself.
+    /// Tells how a command ended, which had to end as expected or be cut short.
     pub(crate) fn status(self, operation: &str, status: &ExecStatus, expected: &ExecStatus) {
         let event = format!("{operation}: {status}");
         // What ends a sandbox ends its commands, and what the sandbox's end
-        // leaves of them is told as one of these.
-        let cut_short = matches!(status, ExecStatus::SupervisorLost | ExecStatus::Signaled(9));
+        // leaves of them is told as one of the first two. The last is a
+        // machine so loaded that the command took longer than it was given.
+        let cut_short = matches!(
+            status,
+            ExecStatus::SupervisorLost | ExecStatus::Signaled(9) | ExecStatus::TimedOut
+        );
         tell(&event, status == expected || cut_short, "");
     }
 
