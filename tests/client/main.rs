@@ -100,6 +100,11 @@ fn in_a_command(fault: Fault, told: &Told, verb: &str, words: &[OsString]) -> Ex
             complain(&output.stderr);
             code(&output)
         }
+        Fault::FailsAfter => {
+            let output = work(words);
+            say(half(&output.stdout));
+            ExitCode::FAILURE
+        }
         Fault::DaemonLost => {
             let output = work(words);
             say(half(&output.stdout));
@@ -155,6 +160,7 @@ fn in_a_stream(fault: Fault, told: &Told, words: &[OsString]) -> ExitCode {
     let _ = stream.kill();
     match fault {
         Fault::DaemonLost => lost(),
+        Fault::FailsAfter => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
     }
 }

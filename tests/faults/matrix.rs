@@ -16,7 +16,7 @@ use crate::act::{Acted, Finding};
 use crate::expected::{Class, class_of, codes, kinds};
 use crate::scenario::{ONE_OF_EACH, Scenario};
 use crate::state::IN_THE_REGISTRY;
-use crate::world::{IMPATIENT, PATIENT, Thing, World};
+use crate::world::{IMPATIENT, PATIENCE, PATIENT, Thing, World};
 
 /// No operation takes longer, whatever goes wrong.
 const BOUND: Duration = Duration::from_secs(60);
@@ -92,7 +92,7 @@ pub(crate) async fn trace(scenario: Scenario) -> Result<Vec<String>, Finding> {
 /// that its cells have.
 async fn prepare(scenario: Scenario, world: &mut World) -> Result<(), Finding> {
     let mut prepared = scenario.prepare(world).await;
-    for _ in 0..3 {
+    for _ in 0..PATIENCE {
         if prepared.is_ok() {
             break;
         }

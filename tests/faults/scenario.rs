@@ -180,9 +180,9 @@ impl Scenario {
             | Self::AcquireOnDisk
             | Self::AcquireWhatIsThere
             | Self::AcquireWhatHasEnded
-            | Self::AcquireWhatHasDrifted => {
-                &[Admit, Image, Pull, Build, Runtime, Observe, Create, Undo]
-            }
+            | Self::AcquireWhatHasDrifted => &[
+                Admit, Image, Pull, Build, Runtime, Observe, Create, Undo, Dispose,
+            ],
             Self::Exec | Self::ExecBesideDeadRelay | Self::ExecWhilePaused => {
                 &[Queue, Observe, Channel, Start, Run]
             }

@@ -28,6 +28,9 @@ pub(crate) const IMPATIENT: Duration = Duration::from_secs(4);
 /// How long what goes on in the background may take until it is asserted.
 const SETTLE: Duration = Duration::from_secs(20);
 
+/// How often what has to be there before a cell begins is tried again.
+pub(crate) const PATIENCE: u32 = 4;
+
 /// How a backend is configured beyond its owner and its client.
 pub(crate) type Configure = Arc<dyn Fn(DockerConfig) -> DockerConfig + Send + Sync>;
 
@@ -61,7 +64,13 @@ impl World {
     pub(crate) async fn new(spec: SpecBuilder, configure: Configure) -> Self {
         let owner = unique("faults");
         let client = Client::new(Path::new(CLIENT));
-        let backend = connect(&client, &owner, &configure).await;
+        let mut backend = connect(&client, &owner, &configure).await;
+        for _ in 0..PATIENCE {
+            if backend.is_err() {
+                // Its time for one command may be short on a loaded engine.
+                backend = connect(&client, &owner, &configure).await;
+            }
+        }
         let backend = backend.expect("the engine is there");
         Self {
             key: SandboxKey::new("faults", unique("thread"), "agent"),

@@ -26,6 +26,8 @@ pub enum Fault {
     Fails,
     /// Never answers, and never asks the engine.
     Hangs,
+    /// Does its work, and fails in the middle of its answer without a word.
+    FailsAfter,
     /// Does its work, and never answers.
     HangsAfter,
     /// Answers with something else, without asking the engine.
@@ -281,8 +283,9 @@ fn lines(path: &Path) -> Vec<String> {
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Fails,
+        Self::FailsAfter,
         Self::Hangs,
         Self::HangsAfter,
         Self::Garbage,
