@@ -205,4 +205,17 @@ mod tests {
             assert!(text.contains("loopback and no other network"), "{text}");
         }
     }
+
+    #[test]
+    fn how_files_move_is_no_matter_of_who_lists_or_removes() {
+        use clap::CommandFactory as _;
+        let mut command = Cli::command();
+        for (name, wanted) in [("cp", true), ("ps", false), ("reap", false), ("rm", false)] {
+            let help = command
+                .find_subcommand_mut(name)
+                .unwrap()
+                .render_long_help();
+            assert_eq!(help.to_string().contains("--plane"), wanted, "{name}");
+        }
+    }
 }

@@ -159,6 +159,7 @@ pub(crate) struct Completions {
 
 /// Options of a command that changes nothing.
 #[derive(Debug, Args)]
+#[command(mut_arg("plane", |arg| arg.hide(true)))]
 pub(crate) struct Look {
     /// Give up after this time.
     #[arg(long, default_value = "1m", value_parser = humantime::parse_duration, value_name = "TIME")]
@@ -172,6 +173,7 @@ pub(crate) struct Look {
 
 /// Options of a command that removes or makes.
 #[derive(Debug, Args)]
+#[command(mut_arg("plane", |arg| arg.hide(true)))]
 pub(crate) struct Work {
     /// Give up after this time.
     #[arg(long, default_value = "10m", value_parser = humantime::parse_duration, value_name = "TIME")]
