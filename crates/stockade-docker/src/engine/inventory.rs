@@ -1,18 +1,22 @@
 //! Everything of an owner that stands on the engine, looked at in few commands.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use docker_driver::{
     CallErrorKind, ContainerFacts, ContainerId, ContainerName, ContainerRef, DiskUsage,
-    EngineUsage, ImageFacts, ImageId, ImageRef, ImageRow, InspectContainers, InspectImage,
-    InspectVolume, Label, ListContainers, ListImages, ListVolumes, RemoveImage, VolumeFacts,
-    VolumeName,
+    EngineUsage, ImageFacts, ImageId, ImageRef, ImageRow, InspectContainer, InspectContainers,
+    InspectImage, InspectVolume, Label, ListContainers, ListImages, ListVolumes, RemoveImage,
+    VolumeFacts, VolumeName,
 };
 use futures_util::future::{join_all, try_join_all};
-use stockade::{Call, Operation, Phase, Result};
+use stockade::{Call, Error, Operation, Phase, Result};
 
 use super::{Asked, Engine, unfit};
 use crate::names::{self, Role, label};
+
+/// How long an engine may take to answer about containers of others, in whose
+/// way it is nobody's to be: a look takes 20 ms, on a loaded engine some seconds.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What stands on an engine, of one owner and of the runtimes that all share.
 #[derive(Debug)]
@@ -87,10 +91,54 @@ impl Engine {
         let rows = rows.or_error(operation, Phase::Observe)?;
         let rows = rows.into_iter();
         let rows = rows.filter(|row| row.state != "removing" && wanted(&row.name));
-        let looks = InspectContainers::of(rows.map(|row| row.id));
-        let looks = looks.into_iter().map(async |look| {
-            let facts = self.query(call, look).await;
-            facts.or_error(operation, Phase::Observe)
+        let ids: Vec<_> = rows.map(|row| row.id).collect();
+        let batches = ids.chunks(InspectContainers::MOST);
+        let batches = batches.map(|ids| self.batch(call, operation, owner.is_some(), ids));
+        Ok(try_join_all(batches).await?.into_iter().flatten().collect())
+    }
+
+    /// The facts of containers that fit into one command.
+    async fn batch(
+        &self,
+        call: &Call,
+        operation: Operation,
+        are_ours: bool,
+        ids: &[ContainerId],
+    ) -> Result<Vec<ContainerFacts>> {
+        let mut all = Vec::new();
+        for look in InspectContainers::of(ids.iter().cloned()) {
+            let found = if are_ours {
+                self.query(call, look).await
+            } else {
+                match self.query_within(call, PATIENCE, look).await {
+                    Asked::Answered(found) => Asked::Answered(found),
+                    _ => Asked::Answered(self.answering(call, operation, ids).await?),
+                }
+            };
+            all.extend(found.or_error(operation, Phase::Observe)?);
+        }
+        Ok(all)
+    }
+
+    /// The facts of those containers about which the engine answers: it does
+    /// not about one that somebody copies from, or that it cannot end.
+    async fn answering(
+        &self,
+        call: &Call,
+        operation: Operation,
+        ids: &[ContainerId],
+    ) -> Result<Vec<ContainerFacts>> {
+        let looks = ids.iter().map(async |id| {
+            let look = InspectContainer::new(id.clone());
+            match self.query_within(call, PATIENCE, look).await {
+                Asked::Answered(facts) => Ok(facts),
+                _ => match call.interruption() {
+                    Some(why) => Err(Error::interrupted(operation, why)
+                        .phase(Phase::Observe)
+                        .build()),
+                    None => Ok(None),
+                },
+            }
         });
         Ok(try_join_all(looks).await?.into_iter().flatten().collect())
     }

@@ -136,7 +136,9 @@ impl DockerBackend {
     /// there is none, and otherwise three, and one more for each hundred.
     ///
     /// Sandboxes of every version are listed; what the labels of an older one
-    /// do not say is `None`. One that goes while it is looked at is left out.
+    /// do not say is `None`. One that goes while it is looked at is left out;
+    /// of a list of every owner's also one about which the engine says nothing
+    /// for 10 s, so that nobody else's trouble is in the way.
     ///
     /// # Errors
     ///
