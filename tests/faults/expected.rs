@@ -84,6 +84,8 @@ pub(crate) fn kinds(fault: Fault, verb: &str) -> &'static [ErrorKind] {
         (Fault::Late, _) => &[],
         // The call's own patience is the shorter one there.
         (Fault::Hangs | Fault::HangsAfter, Class::Relays | Class::Watches) => &[TimedOut],
+        // Its own, or that of the several commands that it is one of.
+        (Fault::Hangs | Fault::HangsAfter, Class::Makes) => &[Unavailable, TimedOut],
         (Fault::DiskFull, _) => &[LimitExceeded],
         // What it was about was removed with it, so that nothing half is left.
         (_, Class::Changes | Class::Sends | Class::Relays) => &[Unavailable, Lost, Internal],

@@ -209,7 +209,8 @@ impl Cell {
         let relays = matches!(class_of(&self.verb), Class::Relays | Class::Watches);
         let deadlines: &[_] = match self.fault.hangs() && relays {
             true => &SHORT,
-            false => &[BOUND],
+            // What comes before it may be too slow for the patience of the cell.
+            false => &[BOUND, BOUND],
         };
         let acted = 'met: {
             let mut seen = Vec::new();

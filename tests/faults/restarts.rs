@@ -13,8 +13,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
-use stockade::{Call, ErrorKind};
+use stockade::{Backend as _, Call, ErrorKind, ReapFilter};
 use stockade_tests::client::Plan;
+use stockade_tests::engine::call;
 use tokio::time::sleep;
 
 use crate::act::{Acted, Finding};
@@ -98,10 +99,17 @@ fn judge(acted: Result<Acted, Finding>) -> Result<(), Finding> {
     }
 }
 
+/// What comes next works. A daemon that ends removes a container and not its
+/// volume, which is of no sandbox any more: a reap finds it by its labels.
 async fn goes_on(mut world: World) -> Result<(), Finding> {
     world.sandbox = None;
     world.works().await?;
-    world.finish().await
+    world.sandbox = None;
+    let everything = ReapFilter::everything();
+    match world.backend.reap(&call(), &everything).await {
+        Ok(reaped) if reaped.is_clean() => world.finish().await,
+        other => Err(format!("the next reap failed: {other:?}")),
+    }
 }
 
 /// Restarts the daemon; `false` when it is not ours to restart.
