@@ -13,8 +13,10 @@ pub(crate) fn config(engine: &Engine, quiet: bool) -> DockerConfig {
         PlaneName::Tar => FilePlane::Tar,
         PlaneName::Guest => FilePlane::Guest,
     };
+    // A sandbox that somebody made under a name is theirs to remove.
     let config = DockerConfig::new(&engine.owner)
         .docker_path(&engine.docker)
+        .refuse_drifted()
         .file_plane(plane);
     if quiet || !std::io::stderr().is_terminal() {
         return config;

@@ -302,6 +302,7 @@ impl Acquire<'_> {
             nonce,
             definition: &self.plan.definition,
             protocol: &protocol(),
+            replaces: self.inner.engine.config().replace_drifted,
             watched,
         };
         decide(observed, desired)

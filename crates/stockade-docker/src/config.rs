@@ -20,6 +20,7 @@ pub struct DockerConfig {
     pub(crate) environment: Option<BTreeMap<OsString, OsString>>,
     pub(crate) command_timeout: Duration,
     pub(crate) cleanup_window: Duration,
+    pub(crate) replace_drifted: bool,
     pub(crate) pull_timeout: Duration,
     pub(crate) build_timeout: Duration,
     pub(crate) build_network: bool,
@@ -98,6 +99,7 @@ impl DockerConfig {
             build_timeout: Duration::from_secs(600),
             build_network: true,
             cleanup_window: Duration::from_secs(5),
+            replace_drifted: true,
             in_flight: 8,
             runtime: RuntimeSource::Carried,
             file_plane: FilePlane::Tar,
@@ -134,6 +136,15 @@ impl DockerConfig {
     #[must_use]
     pub fn cleanup_window(mut self, window: Duration) -> Self {
         self.cleanup_window = window;
+        self
+    }
+
+    /// Refuses a sandbox that was made from another spec, image or build of the
+    /// guest runtime, also when nobody uses it. By default one that nobody uses
+    /// is replaced, with what is in it.
+    #[must_use]
+    pub fn refuse_drifted(mut self) -> Self {
+        self.replace_drifted = false;
         self
     }
 

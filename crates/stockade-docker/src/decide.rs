@@ -52,6 +52,8 @@ pub(crate) struct Desired<'a> {
     pub(crate) nonce: &'a str,
     pub(crate) definition: &'a Definition,
     pub(crate) protocol: &'a str,
+    /// Whether one of another definition that nobody uses may go.
+    pub(crate) replaces: bool,
     /// For how long this very container has been in the way.
     pub(crate) watched: Duration,
 }
@@ -99,6 +101,9 @@ pub(crate) fn decide(observed: &Observed, desired: Desired<'_>) -> Decision {
         State::Changing => Decision::Wait,
         State::Unstarted if desired.watched < UNSTARTED => Decision::Wait,
         State::Stopped if drift.is_empty() => Decision::Start,
+        State::Running | State::Stopped if !drift.is_empty() && !desired.replaces => {
+            Decision::Refuse(Refusal::Drifted { fields: drift })
+        }
         // Nobody uses it.
         State::Stopped | State::Unstarted | State::Lost => Decision::Replace,
         State::Running if drift.is_empty() => Decision::Adopt,
@@ -154,6 +159,7 @@ mod tests {
             nonce: "mine",
             definition: &definition,
             protocol: "1",
+            replaces: true,
             watched,
         };
         decide(observed, desired)
@@ -185,6 +191,33 @@ mod tests {
             assert_eq!(decided(&observed, "a"), Decision::Retire { fields });
             observed.state = State::Stopped;
             assert_eq!(decided(&observed, "a"), Decision::Replace);
+        }
+    }
+
+    #[test]
+    fn a_host_that_keeps_what_drifted_is_refused_whatever_has_content() {
+        let definition = definition("b");
+        let decided = |state| {
+            let desired = Desired {
+                name: "n",
+                owner: "o",
+                key: "k",
+                kind: "python",
+                nonce: "mine",
+                definition: &definition,
+                protocol: "1",
+                replaces: false,
+                watched: UNSTARTED,
+            };
+            decide(&observed(state), desired)
+        };
+        for state in [State::Running, State::Stopped] {
+            let fields = vec!["image".to_owned()];
+            let drifted = Refusal::Drifted { fields };
+            assert_eq!(decided(state), Decision::Refuse(drifted));
+        }
+        for state in [State::Lost, State::Unstarted] {
+            assert_eq!(decided(state), Decision::Replace);
         }
     }
 

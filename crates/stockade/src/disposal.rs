@@ -73,7 +73,8 @@ pub struct Reaped {
     pub sandboxes: u64,
     /// Other things that were removed: volumes, networks, services, proxies.
     pub others: u64,
-    /// Sandboxes of that age and scope that stay because they are in use.
+    /// Sandboxes of that age and scope that stay because they are in use, or
+    /// were used within [`ReapFilter::idle_for`].
     pub kept: u64,
     /// What could not be removed.
     pub failures: Vec<RemovalFailure>,
