@@ -6,8 +6,8 @@ use stockade::disposal::RemovalFailure;
 use stockade::exec::NotStartedWhy;
 use stockade::files::ListRequest;
 use stockade::{
-    Backend as _, Call, Error, ExecOutcome, ExecRequest, ExecStatus, ReapFilter, Removed, Sandbox,
-    Stdin, Which,
+    Backend as _, Call, Error, ErrorKind, ExecOutcome, ExecRequest, ExecStatus, ReapFilter,
+    Removed, Sandbox, Stdin, Which,
 };
 use stockade_docker::operate::{Activity, HistoryOf, PruneFilter, SandboxFilter};
 use stockade_tests::engine::docker;
@@ -195,6 +195,8 @@ async fn write(sandbox: &Sandbox, call: &Call) -> Result<Acted, Finding> {
     let patient = stockade_tests::engine::call();
     match sandbox.exec(&patient, look).await {
         Ok(outcome) if outcome.stdout == "content" => Ok(Acted::Done),
+        // It is gone, with what was written.
+        Err(error) if error.kind() == ErrorKind::Lost => Ok(Acted::Failed(error)),
         other => Err(format!("it is said to be written, and is not: {other:?}")),
     }
 }
