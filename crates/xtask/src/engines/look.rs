@@ -50,6 +50,7 @@ impl Lookers {
         let host = Program::new(&self.host)
             .args(["look", &owner, image])
             .envs(reaching.clone())
+            .env("RUST_BACKTRACE", "0") // the end of what it says is the reason
             .deadline(PATIENCE)
             .finish()?;
         if !host.status.success() {

@@ -80,6 +80,7 @@ impl Hosts {
         let program = Program::new(&self.program)
             .args([mode, &self.owner])
             .envs(environment::reaching(&self.engine)?)
+            .env("RUST_BACKTRACE", "0") // the end of what it says is the reason
             .env("TMPDIR", self.place("temporary")?)
             .env("XDG_RUNTIME_DIR", self.place("runtime")?);
         Ok(program)
