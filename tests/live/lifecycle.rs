@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stockade::exec::Background;
+use stockade::spec::Storage;
 use stockade::vocabulary::DisposalCode;
 use stockade::{
     Backend as _, ErrorKind, ExecRequest, Image, IsolationScope, ReapFilter, Refusal, Sandbox,
@@ -181,7 +182,7 @@ fn own_runtime(folder: &Path) -> PathBuf {
     let mut bytes = carried.bytes.to_vec();
     bytes.extend(unique("build").bytes());
     let path = folder.join("guest");
-    std::fs::write(&path, bytes).unwrap();
+    std::fs::write(&path, bytes).expect("it can be written");
     path
 }
 
@@ -223,6 +224,30 @@ async fn a_stranger_whose_image_has_our_labels_is_nobody_we_touch() {
     assert_eq!(scope.await.unwrap().count, 0);
     docker_ok(["rm", &stranger]);
     docker_ok(["rmi", &image]);
+    host.finish().await;
+}
+
+#[tokio::test]
+async fn a_volume_that_somebody_has_named_is_not_ours_whatever_its_labels_say() {
+    let host = Host::new().await;
+    let key = key();
+    let name = unique("precious");
+    let label = |name: &str, value: &str| format!("--label=dev.stockade.{name}={value}");
+    let json = serde_json::json!([key.scope, key.thread_id, key.agent_id, key.call_id]);
+    docker_ok([
+        "volume",
+        "create",
+        &label("owner", &host.owner),
+        &label("role", "work"),
+        &label("key", &json.to_string()),
+        &label("kind", "test"),
+        &name,
+    ]);
+    let reaped = host.backend.reap(&call(), &ReapFilter::everything()).await;
+    assert_eq!(reaped.unwrap().others, 0);
+    let removed = host.backend.dispose(&call(), &key, Which::All).await;
+    assert!(removed.unwrap().is_clean());
+    docker_ok(["volume", "rm", &name]);
     host.finish().await;
 }
 
@@ -352,14 +377,48 @@ async fn a_removal_that_failed_is_tried_again_by_the_next() {
     host.finish().await;
 }
 
+#[tokio::test]
+async fn one_that_was_started_again_since_it_retired_is_not_reaped() {
+    let folder = tempfile::tempdir().unwrap();
+    let client = waiting(folder.path(), "rm");
+    let host = Host::new().await;
+    let config = DockerConfig::new(&host.owner).docker_path(&client);
+    let reaper = DockerBackend::connect(&call(), config).await.unwrap();
+    let key = key();
+    let kept = builder().storage(Storage::Disk).build().unwrap();
+    let first = acquire(&host.backend, &key, &kept).await.unwrap();
+    sh(&first, "echo precious > file").await;
+    let id = first.id().as_str().to_owned();
+    drop(first);
+    let reaping =
+        tokio::spawn(async move { reaper.reap(&call(), &ReapFilter::default()).await.unwrap() });
+    let ended = tokio::task::spawn_blocking(move || docker_ok(["wait", &id]));
+    assert_eq!(ended.await.unwrap(), "82", "it has retired");
+
+    let again = acquire(&host.backend, &key, &kept).await.unwrap();
+    assert_eq!(sh(&again, "cat file").await, "precious\n");
+    std::fs::write(format!("{}.go", client.display()), "").unwrap();
+    let reaped = reaping.await.unwrap();
+    assert_eq!((reaped.sandboxes, reaped.kept), (0, 1), "{reaped:?}");
+    assert_eq!(sh(&again, "cat file").await, "precious\n");
+    dispose(host, &key).await;
+}
+
+/// A client of which one command waits until it is let go.
+fn waiting(folder: &Path, verb: &str) -> PathBuf {
+    let until = "while [ ! -e \"$0.go\" ]; do sleep 0.05; done; false";
+    failing(folder, verb, until)
+}
+
 /// A client that fails one command while a condition of the shell's holds.
 fn failing(folder: &Path, verb: &str, condition: &str) -> PathBuf {
     let path = folder.join(format!("docker-{}", verb.replace(' ', "-")));
     let script = format!(
         "#!/bin/sh\ncase \"$*\" in\n{verb:?}*) if {condition}; then echo 'it went wrong' >&2; exit 1; fi;;\nesac\nexec docker \"$@\"\n",
     );
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(&path, script).expect("it can be written");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
+        .expect("it becomes executable");
     path
 }
 
@@ -480,7 +539,9 @@ async fn race(backend: &DockerBackend, key: &SandboxKey, number: u32, step: u32)
             let spec = if pick < 4 { changed() } else { plain() };
             match acquire(backend, key, &spec).await {
                 Ok(sandbox) => {
-                    let request = ExecRequest::shell("echo $CHANGED").build().unwrap();
+                    let request = ExecRequest::shell("echo $CHANGED")
+                        .build()
+                        .expect("the request is valid");
                     match sandbox.exec(&call(), request).await {
                         Ok(outcome) => {
                             // Killed with its sandbox, or the right one.

@@ -237,8 +237,9 @@ impl Acquire<'_> {
                     }
                 }
                 Decision::Retire { fields } => {
-                    self.retire(&observed, fields).await?;
-                    return Ok(None);
+                    if self.retire(&observed, fields).await? {
+                        return Ok(None);
+                    }
                 }
                 Decision::Wait => {
                     let waited = self.call.bound(tokio::time::sleep(SETTLE)).await;
@@ -330,8 +331,9 @@ impl Acquire<'_> {
         Ok(gone)
     }
 
-    /// Has it end and go, unless somebody uses it.
-    async fn retire(&self, observed: &Observed, fields: Vec<String>) -> Result<()> {
+    /// Has it end and go, unless somebody uses it; false when somebody has
+    /// started it again meanwhile.
+    async fn retire(&self, observed: &Observed, fields: Vec<String>) -> Result<bool> {
         let _phase = self.call.enter(Phase::Observe);
         let engine = &self.inner.engine;
         let asked = retire(
@@ -342,7 +344,15 @@ impl Acquire<'_> {
             Duration::ZERO,
         );
         match asked.await? {
-            Retirement::Ended => self.remove(observed).await,
+            Retirement::Ended => {
+                let id = &observed.id;
+                let gone = engine.remove_retired(self.call, Operation::Acquire, id);
+                let gone = gone.await?;
+                if gone {
+                    self.inner.bury(id, "it was replaced");
+                }
+                Ok(gone)
+            }
             // A guest that says nothing may be in use.
             Retirement::Busy | Retirement::Silent(_) => Err(Error::refused(
                 Operation::Acquire,

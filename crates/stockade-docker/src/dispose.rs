@@ -227,13 +227,14 @@ pub(crate) fn target(owner: &str, described: Described) -> Option<Target> {
     let Described { found, labels, .. } = described;
     let role = names::role(owner, &found.name, &labels)?;
     let label = |key: &str| labels.get(key).map(String::as_str);
-    let key = label(label::KEY).and_then(names::key_of);
+    // A probe has no key, and may inherit one from the image that it looks into.
+    let key = label(label::KEY).filter(|_| role != Role::Probe);
+    let key = key.and_then(names::key_of);
     let kind = label(label::KIND).and_then(|kind| kind.parse().ok());
     let labels = key.zip(kind).map(|(key, kind)| labels_of(&key, &kind));
     Some(Target {
         id: found.id,
         role,
-        // A probe has no key.
         labels: labels.unwrap_or_default(),
     })
 }
@@ -277,11 +278,19 @@ async fn leftovers(
     filters: &[(&str, String)],
     removed: &mut Removed,
 ) {
-    match inner.engine.volumes(call, filters).await {
+    let engine = &inner.engine;
+    let found = async {
+        let names = engine.volumes(call, filters).await?;
+        engine.describe_volumes(call, names).await
+    };
+    match found.await {
         Ok(volumes) => {
-            for volume in volumes {
-                let failures = &mut removed.failures;
-                remove_volume(inner, call, Operation::Dispose, &volume, failures).await;
+            let ours = volumes
+                .iter()
+                .filter(|volume| is_work_volume(engine.owner(), volume));
+            for volume in ours {
+                let (name, failures) = (&volume.found.name, &mut removed.failures);
+                remove_volume(inner, call, Operation::Dispose, name, failures).await;
             }
         }
         Err(error) => removed.failures.push(RemovalFailure::new(
@@ -290,6 +299,12 @@ async fn leftovers(
             error.to_string(),
         )),
     }
+}
+
+/// Whether a volume is a sandbox's work directory. The engine has named it:
+/// what somebody has named is somebody's, whatever its labels say.
+pub(crate) fn is_work_volume(owner: &str, volume: &Described) -> bool {
+    names::is_work_volume(owner, &volume.found.name, &volume.labels)
 }
 
 /// Removes a volume that no container uses; whether it did.

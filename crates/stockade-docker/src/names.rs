@@ -144,6 +144,17 @@ pub(crate) fn group(name: &str) -> &str {
     }
 }
 
+/// Whether a volume is the work directory of an owner's sandbox: anonymous, so
+/// that its name is 64 digits of the engine's, and labelled as one.
+pub(crate) fn is_work_volume(owner: &str, name: &str, labels: &BTreeMap<String, String>) -> bool {
+    let label = |key: &str| labels.get(key).map(String::as_str);
+    label(label::OWNER) == Some(owner)
+        && label(label::ROLE) == Some("work")
+        && label(label::KEY).and_then(key_of).is_some()
+        && name.len() == 64
+        && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 fn hex_between(name: &str, prefix: &str, suffix: &str) -> bool {
     name.strip_prefix(prefix)
         .and_then(|rest| rest.strip_suffix(suffix))
@@ -331,6 +342,20 @@ mod tests {
             assert_eq!(role("o", probe, &labels("probe")), Some(Role::Probe));
             assert_eq!(group(probe), probe);
         }
+    }
+
+    #[test]
+    fn a_volume_that_somebody_has_named_is_theirs_whatever_its_labels_say() {
+        let anonymous = "0123456789abcdef".repeat(4);
+        assert!(is_work_volume("o", &anonymous, &labels("work")));
+        assert!(!is_work_volume("p", &anonymous, &labels("work")));
+        assert!(!is_work_volume("o", &anonymous, &labels("runtime")));
+        for name in ["precious", "stockade-0123456789ab-work", &anonymous[1..]] {
+            assert!(!is_work_volume("o", name, &labels("work")), "{name}");
+        }
+        let mut bare = labels("work");
+        bare.remove(label::KEY);
+        assert!(!is_work_volume("o", &anonymous, &bare));
     }
 
     #[test]

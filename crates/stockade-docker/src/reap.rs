@@ -12,7 +12,7 @@ use stockade::{Call, Operation, Phase, ReapFilter, Reaped, Result};
 
 use crate::backend::Inner;
 use crate::decide::{State, UNSTARTED};
-use crate::dispose::{failure, remove, remove_volume, target};
+use crate::dispose::{failure, is_work_volume, remove, remove_volume, target};
 use crate::engine::Described;
 use crate::ledger::Target;
 use crate::names::{self, Role, label};
@@ -106,7 +106,7 @@ async fn volumes(
         (volume, age)
     });
     Ok(with_age
-        .filter(|(volume, _)| volume.labels.get(label::ROLE).map(String::as_str) != Some("runtime"))
+        .filter(|(volume, _)| is_work_volume(engine.owner(), volume))
         .collect())
 }
 
@@ -180,7 +180,7 @@ async fn may_go(
             let id = &guest.target.id;
             let asked = retire(&inner.engine, call, Operation::Reap, id, idle_for).await;
             match asked {
-                Ok(Retirement::Ended) => {}
+                Ok(Retirement::Ended) => return gone(inner, call, guest, outcome).await,
                 Ok(Retirement::Busy) => {
                     outcome.kept += 1;
                     return false;
@@ -206,7 +206,7 @@ async fn may_go(
         }
         // Ended: the engine refuses to remove it if somebody starts it now.
         State::Stopped | State::Unstarted | State::Lost if !filter.in_use => {
-            return gone_unless_started(inner, call, guest, outcome).await;
+            return gone(inner, call, guest, outcome).await;
         }
         _ => {}
     }
@@ -217,15 +217,12 @@ async fn may_go(
     gone
 }
 
-async fn gone_unless_started(
-    inner: &Arc<Inner>,
-    call: &Call,
-    guest: &Member,
-    outcome: &mut Outcome,
-) -> bool {
+/// Removes one that has ended, or is about to, unless somebody starts it
+/// again. False when it is there still.
+async fn gone(inner: &Arc<Inner>, call: &Call, guest: &Member, outcome: &mut Outcome) -> bool {
     let id = &guest.target.id;
     let _phase = call.enter(Phase::Dispose);
-    match inner.engine.remove_ended(call, Operation::Reap, id).await {
+    match inner.engine.remove_retired(call, Operation::Reap, id).await {
         Ok(true) => {
             inner.bury(id, "it was reaped");
             outcome.sandboxes += 1;

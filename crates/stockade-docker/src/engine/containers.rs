@@ -11,6 +11,7 @@ use docker_driver::{
 };
 use futures_util::future::join_all;
 use stockade::{Call, Error, Operation, Phase, Result};
+use tokio::time::Instant;
 
 use super::{Asked, Engine, lift, unfit};
 use crate::decide::{Observed, State};
@@ -19,6 +20,10 @@ use crate::plan::GUEST;
 
 /// Between two looks at a container that is being removed.
 const SETTLE: Duration = Duration::from_millis(100);
+
+/// How long a PID 1 that has said that it ends may take: some milliseconds,
+/// and on a loaded engine until its end is noticed.
+const ENDING: Duration = Duration::from_secs(5);
 
 /// What became of a create.
 pub(crate) enum Created {
@@ -305,6 +310,25 @@ impl Engine {
             Asked::Failed(_) if self.is_running(call, id).await? => Ok(false),
             removed => removed.or_error(operation, Phase::Dispose).map(|_| true),
         }
+    }
+
+    /// Removes a container whose PID 1 has said that it ends, once it has.
+    /// False when it runs all the same: somebody has started it since.
+    pub(crate) async fn remove_retired(
+        &self,
+        call: &Call,
+        operation: Operation,
+        id: &str,
+    ) -> Result<bool> {
+        let asked = Instant::now();
+        while !self.remove_ended(call, operation, id).await? {
+            if asked.elapsed() > ENDING {
+                return Ok(false);
+            }
+            let waited = call.bound(tokio::time::sleep(SETTLE)).await;
+            waited.map_err(|why| Error::interrupted(operation, why).build())?;
+        }
+        Ok(true)
     }
 
     /// Has PID 1 of a container kill everything else in it; false when the

@@ -58,7 +58,7 @@ impl Engine {
             Some(Owned { role, facts })
         };
         let is_work_dir = |volume: &VolumeFacts| {
-            volume.labels.get(label::ROLE).map(String::as_str) != Some("runtime")
+            names::is_work_volume(self.owner(), &volume.name, &volume.labels)
         };
         Ok(Inventory {
             now,
