@@ -21,6 +21,9 @@ use crate::plan::GUEST;
 /// Between two looks at a container that is being removed.
 const SETTLE: Duration = Duration::from_millis(100);
 
+/// How often a removal is tried of a container that does not run.
+const TRIES: u32 = 3;
+
 /// How long a PID 1 that has said that it ends may take: some milliseconds,
 /// and on a loaded engine until its end is noticed.
 const ENDING: Duration = Duration::from_secs(5);
@@ -302,14 +305,20 @@ impl Engine {
     ) -> Result<bool> {
         let container = ContainerId::new(id).map_err(unfit)?;
         let verb = RemoveContainer::new(container).unless_running();
-        match self.mutate(call, verb).await {
-            Asked::Failed(error) if error.kind() == CallErrorKind::BeingRemoved => {
-                self.remove(call, operation, id).await.map(|()| true)
+        let mut removed = self.mutate(call, verb.clone()).await;
+        // Docker's words for a container that runs are many; it tells itself,
+        // and may have ended by then.
+        for _ in 1..TRIES {
+            match removed {
+                Asked::Failed(error) if error.kind() == CallErrorKind::BeingRemoved => {
+                    return self.remove(call, operation, id).await.map(|()| true);
+                }
+                Asked::Failed(_) if self.is_running(call, id).await? => return Ok(false),
+                Asked::Failed(_) => removed = self.mutate(call, verb.clone()).await,
+                _ => break,
             }
-            // Docker's words for it are many; the container itself tells.
-            Asked::Failed(_) if self.is_running(call, id).await? => Ok(false),
-            removed => removed.or_error(operation, Phase::Dispose).map(|_| true),
         }
+        removed.or_error(operation, Phase::Dispose).map(|_| true)
     }
 
     /// Removes a container whose PID 1 has said that it ends, once it has.
