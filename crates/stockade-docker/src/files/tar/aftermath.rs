@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use stockade::files::{Arrived, Upload, UploadEntry, UploadKind};
-use stockade::{Call, Error, ErrorKind, FileRefusal, Operation};
+use stockade::{Call, Error, ErrorKind, FileRefusal, Operation, Phase};
 use stockade_wire::files::{FileKind, Item, Stat};
 
 use crate::files::Files;
@@ -97,6 +97,7 @@ pub(super) async fn aftermath(
     };
     Error::refused(OPERATION, entry.path.refused(why))
         .reopen()
+        .phase(Phase::Transfer)
         .arrived(arrived)
         .source(error)
         .build()
