@@ -378,6 +378,24 @@ async fn a_removal_that_failed_is_tried_again_by_the_next() {
 }
 
 #[tokio::test]
+async fn what_is_acquired_again_is_not_owed_a_removal_any_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let once = "[ ! -e \"$0.failed\" ] && touch \"$0.failed\"";
+    let client = failing(folder.path(), "rm", once);
+    let host = Host::with(|config| config.docker_path(client)).await;
+    let key = key();
+    drop(acquire(&host.backend, &key, &plain()).await.unwrap());
+    let removed = host.backend.dispose(&call(), &key, Which::All).await;
+    assert_eq!(removed.unwrap().failures.len(), 1);
+    let again = acquire(&host.backend, &key, &plain()).await.unwrap();
+    assert!(!again.freshly_created());
+    let closed = host.backend.close(&call()).await.unwrap();
+    assert_eq!((closed.count, closed.is_clean()), (0, true));
+    assert_eq!(sh(&again, "echo on").await, "on\n");
+    dispose(host, &key).await;
+}
+
+#[tokio::test]
 async fn one_that_was_started_again_since_it_retired_is_not_reaped() {
     let folder = tempfile::tempdir().unwrap();
     let client = waiting(folder.path(), "rm");

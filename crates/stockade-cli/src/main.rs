@@ -41,9 +41,13 @@ mod transfer;
 mod unmet;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
+
+/// How long the end waits for threads that still do something.
+const PARTING: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     let cli = match args::Cli::try_parse() {
@@ -88,7 +92,8 @@ fn main() -> ExitCode {
             args::Command::Conformance(args) => conformance::conformance(args).await,
         }
     });
-    // A thread that waits for the terminal's next line must not keep us.
-    runtime.shutdown_background();
+    // What is being removed of ours on another thread gets its time; one that
+    // waits for the terminal's next line must not keep us.
+    runtime.shutdown_timeout(PARTING);
     ExitCode::from(code)
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error as _;
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
 
 use crate::advice;
@@ -86,7 +86,30 @@ pub(crate) fn error(error: &stockade::Error) {
 ///
 /// It cannot be written, such as on a full disk; that has been said.
 pub(crate) fn object(object: &serde_json::Value) -> io::Result<()> {
-    text(&format!("{object:#}\n"))
+    text(&format!("{}\n", plain(&format!("{object:#}"))))
+}
+
+/// JSON in which no character is left that a terminal could act on: labels and
+/// names are whoever's. Such characters are within strings only, where JSON has
+/// another spelling for them.
+fn plain(json: &str) -> String {
+    let mut plain = String::with_capacity(json.len());
+    for character in json.chars() {
+        let acts = matches!(
+            character,
+            '\u{7f}'..='\u{9f}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2066}'..='\u{2069}'
+        );
+        if acts {
+            let _ = write!(plain, "\\u{:04x}", u32::from(character));
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
 }
 
 /// Text on standard output.
@@ -114,5 +137,17 @@ mod tests {
         assert_eq!(tame("a `b` \u{e9}"), "a `b` \u{e9}");
         assert_eq!(tame("a\n\u{1b}[2J\r"), "a\\n\\u{1b}[2J\\r");
         assert_eq!(tame("a\u{202e}b\u{200b}"), "a\\u{202e}b\\u{200b}");
+    }
+
+    #[test]
+    fn json_holds_nothing_that_a_terminal_acts_on_and_means_the_same() {
+        let label = "a\u{9b}31m\u{202e}b\u{7f}\u{2066}\u{1b}\n\u{e4}";
+        let object = serde_json::json!({ label: label });
+        let plain = plain(&format!("{object:#}"));
+        let acts =
+            |c: char| (c.is_control() && c != '\n') || ('\u{2028}'..='\u{2069}').contains(&c);
+        assert!(!plain.chars().any(acts), "{plain:?}");
+        let read: serde_json::Value = serde_json::from_str(&plain).unwrap();
+        assert_eq!(read, object);
     }
 }

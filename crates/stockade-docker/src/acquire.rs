@@ -63,7 +63,13 @@ pub(crate) async fn acquire(
     inner.kinds.note(spec.kind());
     // Somebody else may prune the engine, or another one may stand at its
     // address: what is remembered is then learnt anew, once.
-    let first = Acquire::prepare(inner, call, key, spec).await?;
+    let first = match Acquire::prepare(inner, call, key, spec).await {
+        // It went between two looks.
+        Err(error) if error.kind() == ErrorKind::NotFound && error.refusal().is_none() => {
+            Acquire::prepare(inner, call, key, spec).await?
+        }
+        first => first?,
+    };
     match first.run().await {
         Ok(sandbox) => Ok(sandbox),
         Err(Failure::Error(error)) => Err(error),
@@ -375,6 +381,8 @@ impl Acquire<'_> {
 
     fn sandbox(&self, id: String, freshly_created: bool) -> Result<Sandbox> {
         let engine = &self.inner.engine;
+        // What was to go before is somebody's again.
+        self.inner.ledger.forget(&id);
         let session = self.inner.session(&id, || {
             Session::new(
                 engine.clone(),

@@ -87,7 +87,7 @@ impl DockerConfig {
     ///
     /// The owner names the installation: two hosts with the same owner on one
     /// engine share sandboxes and may remove each other's, two with different
-    /// owners never do. Any text that is not empty.
+    /// owners never do. 1 to 256 bytes without control characters.
     #[must_use]
     pub fn new(owner: impl Into<String>) -> Self {
         Self {

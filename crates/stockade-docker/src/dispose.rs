@@ -325,5 +325,9 @@ pub(crate) async fn remove_volume(
 }
 
 pub(crate) fn failure(what: &str, error: &Error) -> RemovalFailure {
-    RemovalFailure::new(engine::disposal_code(error), what, error.to_string())
+    let said = match error.detail().trim() {
+        "" => error.to_string(),
+        detail => format!("{error}: {detail}"),
+    };
+    RemovalFailure::new(engine::disposal_code(error), what, said)
 }

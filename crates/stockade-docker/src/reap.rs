@@ -233,7 +233,6 @@ async fn gone(inner: &Arc<Inner>, call: &Call, guest: &Member, outcome: &mut Out
             false
         }
         Err(error) => {
-            inner.ledger.note(&guest.target);
             outcome.failures.push(failure(id, &error));
             false
         }

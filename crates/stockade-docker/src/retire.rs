@@ -53,7 +53,10 @@ async fn ask(
 ) -> Result<Retirement> {
     let words = [
         "retire".to_owned(),
-        format!("--idle-for-ms={}", idle_for.as_millis()),
+        format!(
+            "--idle-for-ms={}",
+            u64::try_from(idle_for.as_millis()).unwrap_or(u64::MAX)
+        ),
     ];
     let mut running = Running::claim(engine, call, operation, id).await?;
     loop {

@@ -153,7 +153,14 @@ fn remove_if_dead(folder: &Path) -> io::Result<()> {
     if !metadata.is_dir() || age < SETTLED {
         return Ok(());
     }
-    match File::open(folder.join(LOCK))?.try_lock() {
+    let lock = match File::open(folder.join(LOCK)) {
+        // Its owner was ended while it removed the folder, lock first.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return fs::remove_dir_all(folder);
+        }
+        lock => lock?,
+    };
+    match lock.try_lock() {
         Ok(()) => fs::remove_dir_all(folder),
         Err(TryLockError::WouldBlock) => Ok(()),
         Err(TryLockError::Error(error)) => Err(error),
@@ -198,6 +205,17 @@ mod tests {
         age(&dead);
         let _alive = make_in(parent.path()).unwrap();
         assert!(!dead.exists());
+    }
+
+    #[test]
+    fn a_folder_that_its_owner_removed_in_part_is_removed_by_the_next_one() {
+        let parent = tempfile::tempdir().unwrap();
+        let cut = parent.path().join(format!("{PREFIX}cut"));
+        fs::create_dir(&cut).unwrap();
+        fs::write(cut.join("config.json"), "{}").unwrap();
+        age(&cut);
+        let _alive = make_in(parent.path()).unwrap();
+        assert!(!cut.exists());
     }
 
     #[test]

@@ -188,12 +188,14 @@ impl Engine {
         let Some(facts) = self.look(call, Operation::Acquire, reference).await? else {
             return Ok(());
         };
-        let label = |key: &str| facts.labels.get(key).map(String::as_str);
-        let created = label(label::CREATED).and_then(|text| text.parse::<u128>().ok());
-        let age = created.map(|created| names::now_millis().saturating_sub(created));
-        let stale = label(label::ROLE) == Some("probe")
-            && !facts.state.running
-            && age.is_some_and(|age| age > STALE.as_millis());
+        let is_probe = facts.labels.get(label::ROLE).map(String::as_str) == Some("probe");
+        if !is_probe || facts.state.running {
+            return Ok(());
+        }
+        // By the engine's own clock: hosts need not agree about the time.
+        let now = self.now(call, Operation::Acquire).await?;
+        let age = facts.created.map(|created| now.duration_since(created));
+        let stale = matches!(age, Some(Ok(age)) if age > STALE);
         if stale {
             self.remove(call, Operation::Acquire, facts.id.as_str())
                 .await

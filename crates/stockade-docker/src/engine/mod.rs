@@ -43,6 +43,9 @@ pub(crate) use inquiry::Inquired;
 pub(crate) use inventory::{Inventory, by_id, by_name};
 pub(crate) use lift::{call as lift_call, disposal_code, lost};
 
+/// Longest name of an owner, in bytes: it is a part of every label filter.
+const OWNER: usize = 256;
+
 /// How often the removal of what is of no use is tried.
 const TRIES: u32 = 2;
 
@@ -71,9 +74,13 @@ impl Engine {
     /// Finds the engine and pins it.
     pub(crate) async fn bind(call: &Call, config: DockerConfig) -> Result<Self> {
         let _phase = call.enter(Phase::Bind);
-        if config.owner.is_empty() || config.owner.chars().any(char::is_control) {
+        let owner = &config.owner;
+        let fits = (1..=OWNER).contains(&owner.len()) && !owner.chars().any(char::is_control);
+        if !fits {
             return Err(Error::new(ErrorKind::InvalidRequest, Operation::Bind)
-                .message("the owner is empty or holds control characters; name the installation")
+                .message(format!(
+                    "the owner is empty, longer than {OWNER} bytes or holds control characters; name the installation"
+                ))
                 .build());
         }
         let bound = call.bound(Docker::bind(bind_config(&config))).await;

@@ -11,14 +11,19 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 
 use crate::names;
+
+/// Deepest directory that is looked into: far deeper than sources are, and a
+/// depth that every thread's stack holds.
+const DEPTH: usize = 256;
 
 /// Most entries of a build directory.
 const ENTRIES: usize = 65_536;
@@ -143,6 +148,11 @@ impl Found {
     /// Takes in everything below a directory, in the order of names.
     fn below(&mut self, root: &Path, folder: &Path, stopped: &Stopped) -> Result<(), Unfit> {
         stopped.check()?;
+        if folder.components().count() > DEPTH {
+            return Err(Unfit::Refused(format!(
+                "it has directories more than {DEPTH} levels deep"
+            )));
+        }
         let unreadable = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => changed(folder, &error),
             _ => Unfit::Refused(format!("{} cannot be read ({error})", shown(folder))),
@@ -247,7 +257,11 @@ fn content(hash: &mut Sha256, entry: &Entry, path: &Path, stopped: &Stopped) -> 
         _ => Unfit::Refused(format!("{} cannot be read ({error})", shown(&entry.path))),
     };
     hash.update(entry.size.to_le_bytes());
-    let mut file = File::open(path).map_err(unreadable)?;
+    let mut file = open(path).map_err(unreadable)?;
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        let error = io::Error::other("it is no file any more");
+        return Err(changed(&entry.path, &error));
+    }
     let mut chunk = vec![0; CHUNK];
     let mut read = 0;
     loop {
@@ -274,6 +288,14 @@ fn content(hash: &mut Sha256, entry: &Entry, path: &Path, stopped: &Stopped) -> 
 fn part(hash: &mut Sha256, text: &OsStr) {
     hash.update((text.len() as u64).to_le_bytes());
     hash.update(text.as_bytes());
+}
+
+/// Opens what was a file when it was looked at, and follows and waits for
+/// nothing that has come in its place.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    File::options().read(true).custom_flags(flags).open(path)
 }
 
 fn changed(path: &Path, error: &io::Error) -> Unfit {
@@ -317,6 +339,41 @@ mod tests {
         let context = Context::look(folder, &stop.stopped()).unwrap();
         let digest = context.digest(&stop.stopped()).unwrap();
         (context.stamp().clone(), digest)
+    }
+
+    #[test]
+    fn a_directory_that_is_too_deep_is_refused_and_no_stack_overflows() {
+        let folder = directory();
+        let level = |depth: usize| folder.path().join("d/".repeat(depth));
+        fs::create_dir_all(level(DEPTH)).unwrap();
+        seen(folder.path());
+        fs::create_dir_all(level(DEPTH + 500)).unwrap();
+        assert!(refused(folder.path()).contains("levels deep"));
+    }
+
+    #[test]
+    fn what_is_no_file_any_more_is_neither_waited_for_nor_followed() {
+        let folder = directory();
+        let stop = StopOnDrop::default();
+        let file = folder.path().join("src/a");
+        for change in ["link", "pipe"] {
+            let context = Context::look(folder.path(), &stop.stopped()).unwrap();
+            fs::remove_file(&file).unwrap();
+            match change {
+                "link" => symlink("/dev/zero", &file).unwrap(),
+                _ => rustix::fs::mknodat(
+                    rustix::fs::CWD,
+                    &file,
+                    rustix::fs::FileType::Fifo,
+                    rustix::fs::Mode::RUSR,
+                    0,
+                )
+                .unwrap(),
+            }
+            assert!(context.digest(&stop.stopped()).is_err(), "{change}");
+            fs::remove_file(&file).unwrap();
+            fs::write(&file, "one").unwrap();
+        }
     }
 
     fn refused(folder: &Path) -> String {
