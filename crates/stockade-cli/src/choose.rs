@@ -9,7 +9,7 @@ use stockade_docker::operate::SandboxInfo;
 use crate::named::Name;
 
 /// Digits of an id that are enough to name a sandbox, if no other has them.
-const DIGITS: usize = 8;
+pub(crate) const DIGITS: usize = 8;
 
 /// Digits of a whole id.
 const WHOLE: usize = 64;

@@ -9,7 +9,7 @@ use stockade::{Backend as _, ReapFilter, SandboxKey, Which};
 use stockade_docker::DockerBackend;
 use stockade_docker::operate::SandboxFilter;
 
-use crate::choose::{Absent, Chosen, There, choose, may_be_container};
+use crate::choose::{Absent, Chosen, DIGITS, There, choose, may_be_container};
 use crate::failure::Failure;
 use crate::human;
 use crate::named::{self, Name, Target};
@@ -206,7 +206,11 @@ impl Outcome {
         }
         if self.count == 0 && self.failures.is_empty() && !quiet {
             // No failure, so that a script can remove what may be gone already.
-            say::line(&format!("there was no sandbox `{}`", self.shown));
+            say::line(&format!(
+                "there was no sandbox `{}`{}",
+                self.shown,
+                too_short(&self.shown)
+            ));
         }
     }
 
@@ -265,4 +269,14 @@ async fn all(args: &args::Rm, session: &Session) -> Result<u8, Failure> {
     } else {
         exit::FAILED
     })
+}
+
+/// What is said of a few digits, which may be meant to be those of an id.
+fn too_short(word: &str) -> &'static str {
+    let digits = word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if digits && word.len() < DIGITS {
+        " (the first digits of an id count from 8 on)"
+    } else {
+        ""
+    }
 }
