@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     if let Some(fault) = told.fault(&verb) {
         return match is_stream(&verb, &words) {
             true => in_a_stream(fault, &told, &words),
-            false => in_a_command(fault, &told, &verb, &words),
+            false => in_a_command(fault, &told, &verb, &stood_in(&told, &verb, words)),
         };
     }
     if is_relay(&words)
@@ -46,15 +46,16 @@ fn main() -> ExitCode {
     {
         return relay::run(&told, rules, docker(&words));
     }
-    if verb == "pull"
-        && let Some(image) = told.pulls()
-    {
-        let mut tag = docker(&["tag".into(), image.into()]);
-        tag.args(words.last());
-        return ended(&tag.output().expect("docker starts"));
-    }
-    let error = docker(&words).exec();
+    let error = docker(&stood_in(&told, &verb, words)).exec();
     panic!("docker does not start: {error}");
+}
+
+/// The words, or what stands in for them: there is no registry to pull from.
+fn stood_in(told: &Told, verb: &str, words: Vec<OsString>) -> Vec<OsString> {
+    match (verb, told.pulls(), words.last()) {
+        ("pull", Some(image), Some(name)) => vec!["tag".into(), image.into(), name.clone()],
+        _ => words,
+    }
 }
 
 /// The verb of a command line, as the driver counts it.

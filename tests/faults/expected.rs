@@ -4,7 +4,7 @@ use stockade::ErrorKind;
 use stockade::vocabulary::DisposalCode;
 use stockade_tests::client::Fault;
 
-use ErrorKind::{Internal, LimitExceeded, Lost, TimedOut, Unavailable};
+use ErrorKind::{Internal, LimitExceeded, Lost, Refused, TimedOut, Unavailable};
 
 /// The verbs by what their failure costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +85,13 @@ pub(crate) fn kinds(fault: Fault, verb: &str) -> &'static [ErrorKind] {
         // The call's own patience is the shorter one there.
         (Fault::Hangs | Fault::HangsAfter, Class::Relays | Class::Watches) => &[TimedOut],
         // Its own, or that of the several commands that it is one of.
-        (Fault::Hangs | Fault::HangsAfter, Class::Makes) => &[Unavailable, TimedOut],
+        (Fault::Hangs | Fault::HangsAfter, Class::Makes | Class::Brings | Class::Receives) => {
+            &[Unavailable, TimedOut]
+        }
         (Fault::DiskFull, _) => &[LimitExceeded],
+        // A recipe that does not build looks the same, and so does an image
+        // that is not there after its pull.
+        (_, Class::Brings) => &[Unavailable, Internal, Refused],
         // What it was about was removed with it, so that nothing half is left.
         (_, Class::Changes | Class::Sends | Class::Relays) => &[Unavailable, Lost, Internal],
         (Fault::Garbage | Fault::Truncated | Fault::Duplicate, _) => &[Internal, Unavailable],

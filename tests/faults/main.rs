@@ -58,8 +58,9 @@ matrix! {
     whatever_goes_wrong_when_a_backend_is_made_is_its_error: Bind;
     whatever_goes_wrong_when_a_sandbox_is_made_leaves_nothing:
         Acquire, AcquireAnother, AcquireWithoutUndo;
-    whatever_goes_wrong_when_an_engine_is_new_leaves_nothing:
-        AcquireOnNewEngine, AcquireWithPull, AcquireWithBuild;
+    whatever_goes_wrong_when_an_engine_is_new_leaves_nothing: AcquireOnNewEngine;
+    whatever_goes_wrong_in_a_pull_leaves_nothing: AcquireWithPull;
+    whatever_goes_wrong_in_a_build_leaves_nothing: AcquireWithBuild;
     whatever_goes_wrong_when_a_disk_is_made_leaves_nothing: AcquireOnDisk;
     whatever_goes_wrong_with_what_is_there_already_it_is_not_lost:
         AcquireWhatIsThere, AcquireWhatHasEnded;

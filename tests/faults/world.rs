@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stockade::{
-    Backend as _, Call, Error, ErrorKind, ExecOutcome, ExecRequest, Sandbox, SandboxKey,
-    SandboxSpec, SpecBuilder, Which,
+    Backend as _, Call, Error, ErrorKind, ExecOutcome, ExecRequest, ReapFilter, Sandbox,
+    SandboxKey, SandboxSpec, SpecBuilder, Which,
 };
 use stockade_docker::{DockerBackend, DockerConfig};
 use stockade_tests::client::Client;
@@ -197,6 +197,15 @@ impl World {
         match removed {
             Ok(removed) if removed.is_clean() => {}
             other => return Err(format!("the next disposal failed: {other:?}")),
+        }
+        if !self.left().is_empty() {
+            // What is of no sandbox yet is for a reap.
+            let (call, everything) = (call(), ReapFilter::everything());
+            let reaped = self.backend.reap(&call, &everything).await;
+            let reaped = reaped.map_err(|error| format!("the next reap: {error:?}"))?;
+            if !reaped.is_clean() {
+                return Err(format!("the next reap failed: {reaped:?}"));
+            }
         }
         match self.left_beyond(|_| false).await {
             left if left.is_empty() => Ok(()),

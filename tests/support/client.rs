@@ -92,6 +92,8 @@ pub struct Plan {
 pub struct Client {
     folder: TempDir,
     round: u64,
+    /// What is tagged in place of a pull, also while nothing goes wrong.
+    pulls: Option<String>,
 }
 
 /// Sees what a client is started for, while its test does something else.
@@ -107,7 +109,11 @@ impl Client {
     #[must_use]
     pub fn new(program: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
-        let client = Self { folder, round: 0 };
+        let client = Self {
+            folder,
+            round: 0,
+            pulls: None,
+        };
         std::os::unix::fs::symlink(program, client.path()).expect("a link can be made");
         client.tell(&Plan::default());
         client
@@ -123,6 +129,7 @@ impl Client {
     pub fn arm(&mut self, mut plan: Plan) {
         self.round += 1;
         plan.round = self.round;
+        self.pulls.clone_from(&plan.pulls);
         for file in [SEEN, STRUCK, FRAMES] {
             let _ = fs::remove_file(self.folder.path().join(file));
         }
@@ -133,6 +140,7 @@ impl Client {
     pub fn disarm(&self) {
         self.tell(&Plan {
             round: self.round,
+            pulls: self.pulls.clone(),
             ..Plan::default()
         });
     }

@@ -358,6 +358,9 @@ pub(crate) fn not_found(reference: &str, detail: &str) -> Error {
         detail: detail.to_owned(),
     };
     Error::refused(Operation::Acquire, refusal)
+        .reopen()
+        .phase(Phase::Image)
+        .build()
 }
 
 fn unnamed() -> Error {
