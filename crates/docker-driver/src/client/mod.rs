@@ -99,6 +99,11 @@ impl Client {
         }))
     }
 
+    /// How long an ordinary command may run.
+    pub(crate) fn longest(&self) -> Duration {
+        self.0.timeouts.short
+    }
+
     pub(crate) fn log(&self) -> &InvocationLog {
         &self.0.log
     }

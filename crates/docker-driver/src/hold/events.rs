@@ -144,9 +144,12 @@ async fn touch(client: &Client, bounds: &Bounds, container: &ContainerId) -> Res
         .open(bounds, Streamed::COPY_OUT, &argv, false, Group::Own)
         .await?;
     let (_, mut output, mut control) = stream.split();
-    match bounds.limit(output.read(&mut [0; 512])).await {
-        Ok(Ok(1..)) => Ok(()),
-        Ok(_) => Err(over(&call, &control.wait().await)),
+    let mut some = [0; 512];
+    let read = timeout(client.longest(), output.read(&mut some));
+    match bounds.limit(read).await {
+        Ok(Ok(Ok(1..))) => Ok(()),
+        Ok(Ok(_)) => Err(over(&call, &control.wait().await)),
+        Ok(Err(_)) => Err(call.failed(CallErrorKind::TimedOut)),
         Err(kind) => Err(call.failed(kind)),
     }
 }
