@@ -4,18 +4,12 @@
 //! Only a provisioned engine may be restarted; somebody's own is left alone,
 //! and these tests then say that they did not run.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the engine is restarted by xtask, outside the library"
-)]
-
-use std::process::Command;
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use stockade::{Backend as _, Call, ErrorKind, ReapFilter};
 use stockade_tests::client::Plan;
-use stockade_tests::engine::call;
+use stockade_tests::engine::{call, restart};
 use tokio::time::sleep;
 
 use crate::act::{Acted, Finding};
@@ -110,20 +104,4 @@ async fn goes_on(mut world: World) -> Result<(), Finding> {
         Ok(reaped) if reaped.is_clean() => world.finish().await,
         other => Err(format!("the next reap failed: {other:?}")),
     }
-}
-
-/// Restarts the daemon; `false` when it is not ours to restart.
-fn restart(options: &[&str]) -> bool {
-    let Some(xtask) = std::env::var_os("STOCKADE_TEST_XTASK") else {
-        println!("not run: the engine is not one of xtask's");
-        return false;
-    };
-    let output = Command::new(xtask)
-        .args(["engine", "restart"])
-        .args(options)
-        .output();
-    let output = output.expect("xtask starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    true
 }

@@ -3,36 +3,10 @@
 //! Only a provisioned engine may be restarted; somebody's own is left alone,
 //! and these tests then say that they did not run.
 
-#![expect(clippy::print_stdout, reason = "a test that does not run must say so")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the engine is restarted by xtask, outside the library"
-)]
-
-use std::process::Command;
 use std::time::Duration;
 
 use stockade::{Backend as _, ErrorKind, ExecRequest, ExecStatus, ReapFilter};
-use stockade_tests::engine::{Fixture, call};
-
-/// Restarts the daemon; `false` when it is not ours to restart.
-fn restart(options: &[&str]) -> bool {
-    let Some(xtask) = std::env::var_os("STOCKADE_TEST_XTASK") else {
-        println!("not run: the engine is not one of xtask's");
-        return false;
-    };
-    let output = Command::new(xtask)
-        .args(["engine", "restart"])
-        .args(options)
-        .output();
-    let output = output.expect("xtask starts");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    true
-}
+use stockade_tests::engine::{Fixture, call, restart};
 
 #[tokio::test]
 async fn with_live_restore_the_sandbox_lives_and_a_new_channel_is_opened() {

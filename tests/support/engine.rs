@@ -1,5 +1,6 @@
 //! A real engine, and sandboxes on it that prove that they left nothing.
 
+#![expect(clippy::print_stdout, reason = "a test that does not run must say so")]
 #![expect(
     clippy::disallowed_methods,
     reason = "tests look at the engine from outside the library"
@@ -196,6 +197,30 @@ pub fn docker_ok<const N: usize>(words: [&str; N]) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "docker {words:?}: {said}");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// Restarts the daemon; `false` when it is not ours to restart.
+///
+/// # Panics
+///
+/// When it does not come back.
+#[expect(
+    clippy::must_use_candidate,
+    reason = "whoever has restarted it once knows that it is ours"
+)]
+pub fn restart(options: &[&str]) -> bool {
+    let Some(xtask) = std::env::var_os("STOCKADE_TEST_XTASK") else {
+        println!("not run: the engine is not one of xtask's");
+        return false;
+    };
+    let output = Command::new(xtask)
+        .args(["engine", "restart"])
+        .args(options)
+        .output();
+    let output = output.expect("xtask starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    true
 }
 
 /// Whether ids inside containers are others than the engine's own there, so
